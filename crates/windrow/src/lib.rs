@@ -1,7 +1,7 @@
 //! Windrow: an embedded, ordered, persistent key-value store.
 //!
-//! A [`Db`] is a folder of named [`Keyspace`]s; a [`Batch`] writes to several of them at once, a
-//! [`Snapshot`] and a [`Cursor`] see one state.
+//! A [`Db`] is a folder of named [`Keyspace`]s. A [`Batch`] writes to several of them at once. A
+//! [`Snapshot`] and a [`Cursor`] read one state.
 //!
 //! ```
 //! # fn main() -> windrow::Result<()> {
@@ -22,8 +22,7 @@
 //! # }
 //! ```
 //!
-//! Each call is atomic by itself, and so is a [`Batch`]. A read followed by a write is not: see
-//! [`Keyspace`].
+//! Each call is atomic, and so is a [`Batch`]. A read followed by a write is not: see [`Keyspace`].
 
 mod api;
 mod base;

@@ -1,4 +1,4 @@
-//! Writes that happen together.
+//! Write batches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +10,13 @@ use crate::engine::{Engine, KeyspaceCore, Write};
 use crate::log::batch;
 use crate::options::{self, Durability};
 
-/// Writes to any keyspaces of one database that are committed as one by
-/// [`Db::write`](super::Db::write).
+/// Writes to any keyspaces of one database. [`Db::write`](super::Db::write) commits them as one.
 ///
-/// Later writes to a key win over earlier ones. A batch can be written more than once and, after
-/// [`clear`](Self::clear), filled again without new memory.
+/// A later write to a key replaces an earlier one. A batch can be written more than once. After
+/// [`clear`](Self::clear) it can be filled again without new memory.
 #[derive(Clone, Default)]
 pub struct Batch {
-    /// As a log record holds them.
+    /// The entries in the form of a log record.
     entries: Vec<u8>,
     count: u32,
     /// The bytes of key and value of the longest entry.
@@ -31,11 +30,11 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds: set the value of `key`.
+    /// Adds a write that sets the value of `key`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key or value beyond the limits or a batch above 1 GiB; the batch
-    /// stays as it was.
+    /// `InvalidArgument` if the key or value is longer than its limit, or the batch larger than 1 GiB. The batch
+    /// is unchanged then.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,
@@ -46,7 +45,7 @@ impl Batch {
         self.add(keyspace, Kind::Value, key.as_ref(), value.as_ref())
     }
 
-    /// Adds: remove `key`.
+    /// Adds a write that removes `key`.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -71,12 +70,12 @@ impl Batch {
         Ok(())
     }
 
-    /// How many writes there are.
+    /// The number of writes.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no write.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

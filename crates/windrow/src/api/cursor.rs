@@ -1,9 +1,9 @@
-//! Cursors that lend and iterators that own.
+//! Cursors, which lend keys and values, and iterators, which copy them.
 //!
-//! Invariant: the database stays open for as long as a cursor lives, and the files that it reads stay, whatever
-//! compactions and garbage collections do meanwhile. So an open cursor keeps disk space in use.
+//! Invariant: a cursor keeps the database open and keeps the files that it reads, even if a compaction or garbage
+//! collection replaces them. So an open cursor keeps disk space in use.
 //!
-//! Concurrency: a cursor belongs to one thread at a time; what it sees does not change.
+//! Concurrency: one thread at a time uses a cursor. A cursor always reads the same state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::base::{Error, Result};
 use crate::engine::{Handle, KeyspaceCore, StateCursor, StateView};
 use crate::read::visible::KeyRange;
 
-/// An entry with its own bytes: key and value.
+/// A key and its value, as copies.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-/// A cursor over the entries of a keyspace at one moment. It lends keys and values: nothing is
-/// allocated or copied per step.
+/// A cursor over the entries of a keyspace in one state: that at its creation, or that of a snapshot. It lends keys
+/// and values, so a step allocates and copies nothing.
 ///
-/// It stands nowhere until it is moved; moving past either end makes it invalid until the next
-/// seek. Direction may change at any step. After an error every further move returns an error. A
-/// cursor pins the files it reads.
+/// A new cursor has no position. A move past either end makes it invalid until the next
+/// seek. It may change its direction at any step. After an error every further move returns an error. A
+/// cursor pins the files that it reads.
 pub struct Cursor {
     entries: StateCursor,
-    /// Keeps the database open; declared last, so that it is dropped last.
+    /// Keeps the database open. The last field is dropped last.
     handle: Arc<Handle>,
 }
 
@@ -44,25 +44,25 @@ impl Cursor {
         })
     }
 
-    /// Moves to the first entry; returns whether there is one.
+    /// Moves to the first entry. Returns whether it exists.
     ///
     /// # Errors
-    /// `Corruption` or `Io` from reading tables; here and in all other moves.
+    /// `Corruption` or `Io` from reads of tables, in this and in all other moves.
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.entries.moving().seek_to_first()
     }
 
-    /// Moves to the last entry; returns whether there is one.
+    /// Moves to the last entry. Returns whether it exists.
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.entries.moving().seek_to_last()
     }
 
-    /// Moves to the first entry whose key is `key` or greater; returns whether there is one.
+    /// Moves to the first entry whose key is `key` or greater. Returns whether it exists.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.entries.moving().seek(key.as_ref())
     }
 
-    /// Moves to the next entry; returns whether there is one.
+    /// Moves to the next entry. Returns whether it exists.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
@@ -72,28 +72,28 @@ impl Cursor {
         self.entries.next()
     }
 
-    /// Moves to the entry before; returns whether there is one.
+    /// Moves to the previous entry. Returns whether it exists.
     pub fn prev(&mut self) -> Result<bool> {
         self.entries.prev()
     }
 
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is at an entry.
     pub fn is_valid(&self) -> bool {
         self.entries.is_valid()
     }
 
-    /// The key of the entry; empty while the cursor stands nowhere.
+    /// The key of the entry; empty if the cursor is at no entry.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.entries.key()
     }
 
-    /// The value of the entry; empty while the cursor stands nowhere. One that does not stand beside
-    /// its key is fetched now, once.
+    /// The value of the entry; empty if the cursor is at no entry. The first call reads a value that is stored
+    /// apart from its key.
     ///
     /// # Errors
-    /// `Corruption` that names key, file and offset where such a value is damaged; `Io`. The cursor may
-    /// go on behind it.
+    /// `Corruption` if such a value is damaged; it names key, file and offset. `Io`. The cursor may move on after
+    /// either error.
     #[inline]
     pub fn value(&self) -> Result<&[u8]> {
         self.entries.value()
@@ -118,15 +118,15 @@ impl fmt::Debug for Cursor {
     }
 }
 
-/// An iterator over entries with their own bytes, from either end.
+/// An iterator over copies of entries, from either end.
 ///
-/// An error ends the iteration; asked again, it yields an error again.
+/// An error ends the iteration. Every later call yields an error again.
 pub struct Range {
     view: StateView,
     bounds: KeyRange,
     front: Option<Cursor>,
     back: Option<Cursor>,
-    /// What ended the iteration, where that was an error.
+    /// The error that ended the iteration.
     failed: Option<Error>,
     handle: Arc<Handle>,
 }
@@ -158,7 +158,7 @@ impl Range {
         }
     }
 
-    /// Takes `step`, unless an error has ended the iteration before.
+    /// Takes `step`, or repeats the error that has ended the iteration.
     fn take(&mut self, step: fn(&mut Self) -> Result<Option<Entry>>) -> Option<Result<Entry>> {
         if let Some(error) = &self.failed {
             return Some(Err(error.duplicate()));
@@ -198,7 +198,7 @@ impl Range {
         }
     }
 
-    /// Whether both ends have reached the same entry, so that nothing is left between them.
+    /// Whether both ends have reached the same entry, so that no entry is left between them.
     fn has_met(&self) -> bool {
         match (&self.front, &self.back) {
             (Some(front), Some(back)) => {

@@ -1,7 +1,7 @@
 //! An open database.
 //!
-//! Owns a reference to the open database. [`Db`], keyspaces, snapshots and cursors share it and keep it
-//! open. Every call goes to `engine`, which checks options; keys and values are checked here.
+//! [`Db`], keyspaces, snapshots and cursors each own a reference to the open database and keep it open. Every call
+//! goes to `engine`, which checks options. This layer checks keys and values.
 //!
 //! Concurrency: a [`Db`] and its clones may be used from any thread at any time.
 
@@ -16,8 +16,8 @@ use crate::options::{Durability, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
 ///
-/// Cloning is cheap; all clones, keyspaces, snapshots and cursors share one open database, which
-/// closes when the last of them is dropped or when [`close`](Self::close) is called.
+/// A clone is cheap. All clones, keyspaces, snapshots and cursors share one open database. The database
+/// closes when the last of them is dropped or at a call of [`close`](Self::close).
 ///
 /// ```
 /// # fn main() -> windrow::Result<()> {
@@ -56,34 +56,35 @@ impl Db {
     /// the write had: always a prefix of the commit order.
     ///
     /// # Errors
-    /// `InvalidArgument` for bad options and for a new database among other files, `Locked` while
-    /// another process has the database open (the message names it), `NotFound` or `AlreadyExists` as the options say,
-    /// `Unsupported` for data of a newer version, `Corruption` that names the file and the offset
-    /// of damage.
+    /// - `InvalidArgument`: bad options, or a new database among other files.
+    /// - `Locked`: another process has the database open. The message names the process.
+    /// - `NotFound`, `AlreadyExists`: the options refuse a missing or an existing database.
+    /// - `Unsupported`: a newer version has written the data.
+    /// - `Corruption`: damage. The message names the file and the offset.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadWrite)?);
         Ok(Self { handle })
     }
 
-    /// Opens the database in the folder `path` for reading only. No call changes anything on disk. The
-    /// entries of the logs are read into memory, so this works in a folder that cannot be written and
+    /// Opens the database in the folder `path` for reading only. No call changes the disk. The
+    /// entries of the logs are read into memory, so this works in a read-only folder and
     /// on a full disk. Calls that write return `ReadOnly`. Options of keyspaces have no effect.
     ///
-    /// A database has any number of readers, or one writer: readers share the lock, and a writer has it
-    /// alone. A folder without a file `LOCK` cannot be locked. Then the caller makes sure that nobody
-    /// opens it for writing meanwhile.
+    /// A database has any number of readers, or one writer: readers share the lock, and a writer holds it
+    /// exclusively. A folder without a file `LOCK` cannot be locked. The caller must then ensure that no process
+    /// opens the database for writing at the same time.
     ///
-    /// The newest entries may not be durable: if a process has ended or a sync has failed, a power
-    /// failure can still take them, until the database is opened for writing.
+    /// The newest entries may not be durable. After the end of a process or a failed sync, a power
+    /// failure can lose them until the database is opened for writing.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `NotFound` if the folder has no database, whatever the options say.
+    /// As [`open`](Self::open); always `NotFound` if the folder has no database.
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadOnly)?);
         Ok(Self { handle })
     }
 
-    /// The keyspace `name` under the options that it had last. A missing one is created with
+    /// Opens the keyspace `name` with its recorded options. A missing keyspace is created with
     /// [`Options::keyspace`].
     ///
     /// # Errors
@@ -96,8 +97,8 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// The keyspace `name` under these options from now on; a missing one is created. The options hold
-    /// for all its handles and for later opens, until others are set. Existing files do not change.
+    /// Opens the keyspace `name` and sets its options. A missing keyspace is created. The options hold
+    /// for all handles of the keyspace and for later opens, until others are set. Existing files do not change.
     ///
     /// # Errors
     /// As [`keyspace`](Self::keyspace), and `InvalidArgument` for bad options.
@@ -109,18 +110,17 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// Drops the keyspace `name` with everything in it. Its handles return `NotFound` from then on,
-    /// for batches too. Views at a snapshot and open cursors still read it. Its memory and files are
-    /// freed when the last handle, view and cursor of it is dropped. A keyspace that is created under
-    /// the same name later is empty.
+    /// Drops the keyspace `name` with all its entries. Calls to its handles return `NotFound` afterwards,
+    /// and so do batches with writes to it. Views at a snapshot and open cursors still read it. Its memory and files
+    /// are freed when its last handle, view and cursor is dropped. A new keyspace of the same name is empty.
     ///
     /// # Errors
-    /// `NotFound` if the keyspace does not exist; `NoSpace`, and nothing has changed; `Poisoned`.
+    /// `NotFound` if the keyspace does not exist; `NoSpace` (nothing has changed); `Poisoned`.
     ///
     /// # Durability
     /// The drop is durable when this returns, and so is every write acknowledged before. Like the
-    /// creation of a keyspace it is not part of the commit order: a write at the same time loses its
-    /// part in this keyspace.
+    /// creation of a keyspace, the drop is not part of the commit order: a batch that is written at the same time
+    /// loses its part in this keyspace.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.handle.engine().drop_keyspace(name)
     }
@@ -130,20 +130,20 @@ impl Db {
         self.handle.engine().keyspace_names()
     }
 
-    /// Writes `batch` as one: readers and crashes see all of it or nothing.
+    /// Writes `batch` as one: a reader sees all of it or nothing, and so does an open after a crash.
     ///
     /// # Errors
-    /// `InvalidArgument` for a batch above 1 GiB or with a keyspace of another database,
-    /// `NoSpace` when the disk is full (nothing was written; try again when it has space),
+    /// `InvalidArgument` if the batch is larger than 1 GiB or has a keyspace of another database;
+    /// `NoSpace` if the disk is full (nothing was written; try again when it has space);
     /// `Poisoned` after an earlier failure.
     ///
     /// # Durability
-    /// As [`Options::durability`] says.
+    /// That of [`Options::durability`].
     pub fn write(&self, batch: &Batch) -> Result<()> {
         self.write_with(batch, self.handle.engine().options().durability)
     }
 
-    /// Writes `batch` as one, durable as `durability` says.
+    /// Writes `batch` as one, with the given durability.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -151,16 +151,16 @@ impl Db {
         batch.commit(self.handle.engine(), durability)
     }
 
-    /// Holds the present state of all keyspaces for reading with
-    /// [`Keyspace::at`](super::Keyspace::at). It pins a sequence number, no files.
+    /// Keeps the present state of all keyspaces readable, for
+    /// [`Keyspace::at`](super::Keyspace::at). The snapshot pins a sequence number, but no files.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.handle))
     }
 
-    /// Makes every write that was acknowledged so far durable: it survives a power failure.
+    /// Makes all acknowledged writes durable: they survive a power failure.
     ///
     /// # Errors
-    /// That of the sync, after which the database is `Poisoned`.
+    /// That of the sync. The database is `Poisoned` afterwards.
     pub fn persist(&self) -> Result<()> {
         self.handle.engine().persist()
     }
@@ -168,54 +168,53 @@ impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     ///
     /// # Errors
-    /// That of the flush; the data stays in the log.
+    /// That of the flush. The data stays in the log.
     pub fn flush(&self) -> Result<()> {
         self.handle.engine().flush_all()
     }
 
-    /// Makes a copy of the database in the folder `path`: everything that was acknowledged, over all
-    /// keyspaces, and nothing later. The folder must be empty or missing, and outside the folder of the
-    /// database. It gets a complete database. After an error or a crash it holds nothing that opens as
-    /// one.
+    /// Makes a copy of the database in the folder `path`. The copy is a complete database with all acknowledged
+    /// writes to all keyspaces, and no later ones. The folder must be empty or missing, and outside the folder of the
+    /// database. After an error or a crash the folder does not open as a database.
     ///
-    /// On one file system tables are linked, not copied. That costs little time, and no space until
-    /// compactions replace the tables here. Reads, writes and compactions go on meanwhile, but writers
-    /// wait for a sync of the log. Afterwards neither database can change the other. Compactions here
-    /// may append to linked tables, which then are longer in the copy, too; the copy ignores what is
-    /// behind the end that it has recorded.
+    /// On one file system tables are linked, not copied. Links take little time, and no space until
+    /// compactions replace the tables in this database. Reads, writes and compactions continue during the copy, but
+    /// writers wait for a sync of the log. Afterwards neither database can change the other. A compaction of this
+    /// database may append to a linked table. The file is then longer in the copy, too, and the copy ignores
+    /// the bytes after its recorded end.
     ///
     /// # Errors
-    /// `AlreadyExists` for a folder that is not empty; `InvalidArgument` for one in the folder of the
+    /// `AlreadyExists` if the folder is not empty; `InvalidArgument` if it is in the folder of the
     /// database; `NoSpace`; `Io`. Only a failed sync of its log affects this database.
     ///
     /// # Durability
-    /// The copy is durable when this returns, and so is everything acknowledged here before.
+    /// The copy is durable when this returns, and so are all writes that this database acknowledged before.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.handle.engine().checkpoint(path.as_ref())
     }
 
-    /// Waits until no background work is due. Writes that go on meanwhile can make this wait long.
+    /// Waits until no background work is due. Writes of other threads can prolong the wait.
     ///
     /// # Errors
-    /// That of background work which could not be done.
+    /// That of failed background work.
     pub fn wait_idle(&self) -> Result<()> {
         self.handle.engine().wait_idle()
     }
 
-    /// Checks every byte of every table and the structure that holds them together.
+    /// Checks every byte of every table and value file, and compares them with the manifest.
     ///
     /// # Errors
-    /// Only where the check itself cannot go on; damage is listed in the report.
+    /// Only if the check itself cannot continue. The report lists damage.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.handle.engine().verify()
     }
 
-    /// What the database has done since it was opened and what it looks like now.
+    /// Statistics: the work since the open and in the life of the database, and the shape of each tree.
     pub fn stats(&self) -> Stats {
         self.handle.engine().stats()
     }
 
-    /// What the database holds in memory, by purpose, against [`Options::memory_budget`].
+    /// The memory of the database by purpose, to compare with [`Options::memory_budget`].
     pub fn memory(&self) -> MemoryUse {
         self.handle.engine().memory()
     }
@@ -225,9 +224,9 @@ impl Db {
         self.handle.engine().path()
     }
 
-    /// Ends background work, makes everything acknowledged durable and releases the folder's lock.
-    /// Other handles to this database return `Closed` from then on. Memtables are flushed if the log is
-    /// long (1 MiB), so that the next open reads little.
+    /// Ends background work, makes all acknowledged writes durable and releases the folder's lock.
+    /// Other handles to this database return `Closed` afterwards. Memtables are flushed if the log is
+    /// long (1 MiB), so that the next open is fast.
     ///
     /// # Errors
     /// That of the last sync.

@@ -12,8 +12,8 @@ use crate::options::{self, Durability, KeyspaceOptions};
 
 /// A named, ordered map from keys to values.
 ///
-/// Keys are 1 byte to 64 KiB, values up to 1 GiB; the order is bytewise. A keyspace dereferences
-/// to a [`View`] of its newest state, which has all the reading verbs. Cloning is cheap; any number
+/// Keys have 1 byte to 64 KiB, values up to 1 GiB. The order of keys is bytewise. A keyspace dereferences
+/// to a [`View`] of its newest state, which has all methods that read. A clone is cheap. Any number
 /// of threads may read and write at once.
 ///
 /// A read and a later write are two steps, and another thread may write between them. To compute a new
@@ -57,25 +57,24 @@ impl Keyspace {
         self.core().name()
     }
 
-    /// The options under which it is written.
+    /// The options of the keyspace.
     pub fn options(&self) -> KeyspaceOptions {
         KeyspaceOptions::clone(&self.core().options())
     }
 
-    /// Sets the value of `key`, whatever it was. A [`get`](View::get) before it is a step of its own: see
-    /// [`Keyspace`].
+    /// Sets the value of `key`. A [`get`](View::get) before it is a separate step: see [`Keyspace`].
     ///
     /// # Errors
-    /// `InvalidArgument` for a key or value beyond the limits, `NoSpace` when the disk is full
-    /// (nothing was written), `Poisoned` after an earlier failure.
+    /// `InvalidArgument` if the key or value is longer than its limit; `NoSpace` if the disk is full
+    /// (nothing was written); `Poisoned` after an earlier failure.
     ///
     /// # Durability
-    /// As [`Options::durability`](crate::Options::durability) says.
+    /// That of [`Options::durability`](crate::Options::durability).
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.insert_with(key, value, self.default_durability())
     }
 
-    /// Sets the value of `key`, durable as `durability` says.
+    /// Sets the value of `key` with the given durability.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -91,18 +90,18 @@ impl Keyspace {
         self.write_one(Kind::Value, key, value, durability)
     }
 
-    /// Removes `key`. It is no error if the key does not exist.
+    /// Removes `key`. The removal of a missing key is no error.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
     ///
     /// # Durability
-    /// As [`Options::durability`](crate::Options::durability) says.
+    /// That of [`Options::durability`](crate::Options::durability).
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.remove_with(key, self.default_durability())
     }
 
-    /// Removes `key`, durable as `durability` says.
+    /// Removes `key` with the given durability.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -111,7 +110,7 @@ impl Keyspace {
         self.write_one(Kind::Tombstone, key.as_ref(), &[], durability)
     }
 
-    /// The keyspace as it was when `snapshot` was taken.
+    /// The state of the keyspace at `snapshot`.
     ///
     /// # Errors
     /// `InvalidArgument` for a snapshot of another database.
@@ -126,11 +125,11 @@ impl Keyspace {
         Ok(View::new(handle, core, Some(snapshot.clone())))
     }
 
-    /// Compacts everything in `range` down to the deepest level that holds data, in the calling
-    /// thread, and drops what no reader can see.
+    /// Compacts all entries in `range` down to the deepest level that holds data, in the calling
+    /// thread. Entries that no reader can see are dropped.
     ///
     /// # Errors
-    /// That of the compaction; nothing is lost.
+    /// That of the compaction. No entry is lost.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let range = key_range(&range);
         self.latest
@@ -139,10 +138,10 @@ impl Keyspace {
             .compact_range(self.core(), &range)
     }
 
-    /// Its value files, ascending by number: how much of each is live, and what keeps it.
+    /// The value files of the keyspace, ascending by number: the live bytes of each, and what refers to it.
     ///
     /// # Errors
-    /// `NotFound` once the keyspace is dropped.
+    /// `NotFound` after the keyspace is dropped.
     pub fn value_files(&self) -> Result<Vec<ValueFileReport>> {
         self.latest.handle().engine().value_files(self.core())
     }

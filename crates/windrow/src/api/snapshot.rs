@@ -1,4 +1,6 @@
-//! A moment of the whole database, held for reading.
+//! Snapshots.
+//!
+//! Concurrency: a snapshot never changes, and any thread may use it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +8,8 @@ use std::sync::Arc;
 use crate::base::SequenceNumber;
 use crate::engine::Handle;
 
-/// A moment in the commit order that stays readable, over all keyspaces, until every clone is
-/// dropped. It pins a sequence number only: merges keep the versions that it sees.
+/// The state of all keyspaces at a sequence number. It stays readable until every clone of the snapshot is
+/// dropped. A snapshot pins no files: compactions keep the versions that it can read.
 #[derive(Clone)]
 pub struct Snapshot(Arc<Held>);
 
@@ -22,12 +24,12 @@ impl Snapshot {
         Self(Arc::new(Held { handle, sequence }))
     }
 
-    /// Whether it was taken of the database that `handle` has open.
+    /// Whether it is a snapshot of the database that `handle` has open.
     pub(super) fn is_of(&self, handle: &Arc<Handle>) -> bool {
         Arc::ptr_eq(&self.0.handle, handle)
     }
 
-    /// The sequence number of the newest write that it sees.
+    /// The sequence number of the newest write in the snapshot.
     pub fn sequence(&self) -> SequenceNumber {
         self.0.sequence
     }

@@ -1,9 +1,9 @@
-//! Reading: point reads and cursors over one keyspace.
+//! Point reads and cursors over one keyspace.
 //!
-//! A view of the newest state takes the newest state at each call. A view at a snapshot always sees the
+//! Each call to a view of the newest state reads the newest state. Each call to a view at a snapshot reads the
 //! state of the snapshot.
 //!
-//! Concurrency: readers take no lock and wait for nobody.
+//! Concurrency: readers take no lock and never wait for other threads.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -18,9 +18,9 @@ use crate::options;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
 
-/// A keyspace as a reader sees it: at a snapshot, or always at its newest state.
+/// The entries of a keyspace for readers: at a snapshot, or always in the newest state.
 ///
-/// Readers take no locks and wait for nobody.
+/// Readers take no lock and never wait for other threads.
 #[derive(Clone)]
 pub struct View {
     handle: Arc<Handle>,
@@ -60,18 +60,18 @@ impl View {
         self.handle.engine().get(&self.core, key, at, found)
     }
 
-    /// The value of `key`, if there is one. A later write is a step of its own: see
+    /// The value of `key`, or `None` if the key does not exist. A later write is a separate step: see
     /// [`Keyspace`](super::Keyspace).
     ///
     /// # Errors
-    /// `InvalidArgument` for a key beyond the limits; `Corruption` that names file and offset where
-    /// the value's block is damaged.
+    /// `InvalidArgument` if the key is longer than its limit; `Corruption` if the value's block is damaged, with file
+    /// and offset.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.lookup(key.as_ref(), |found| found.to_vec())
     }
 
-    /// Copies the value of `key` into `value`, replacing what it held; returns whether there is
-    /// one. Allocates nothing once `value` is large enough.
+    /// Replaces the contents of `value` by the value of `key`. Returns whether the key exists. It allocates
+    /// nothing if `value` is large enough.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -81,7 +81,7 @@ impl View {
         Ok(found.is_some())
     }
 
-    /// The value of `key` without a copy where it lies in a file.
+    /// The value of `key`, without a copy if the value is in a file.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -97,7 +97,7 @@ impl View {
         Ok(self.lookup(key.as_ref(), |_| Ok(()))?.is_some())
     }
 
-    /// The values of `keys`, in their order, all of one state.
+    /// The values of `keys`, in the order of `keys`. All are read from one state.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -106,7 +106,7 @@ impl View {
         self.handle.engine().multi_get(&self.core, keys, at)
     }
 
-    /// A cursor over all entries; it stands nowhere until it is moved.
+    /// A cursor over all entries. It has no position before its first move.
     ///
     /// # Errors
     /// `Closed` after [`Db::close`](super::Db::close).
@@ -176,7 +176,7 @@ impl View {
         cursor.seek_to_last()?.then(|| cursor.entry()).transpose()
     }
 
-    /// How many entries have keys in `range`. It reads every one of these keys, but no value that is
+    /// The number of entries with keys in `range`. It reads each of these keys, but no value that is
     /// stored apart from its key, and copies nothing.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl View {
         Ok(count)
     }
 
-    /// Whether there is no entry.
+    /// Whether the keyspace has no entry.
     ///
     /// # Errors
     /// As [`get`](Self::get).
