@@ -275,14 +275,12 @@ impl House {
                 self.resolve(at, &path, depth)
             };
         }
-        let globs = file.uses.iter().filter(|used| used.name == "*");
-        globs
-            .filter_map(|used| {
-                let mut path = used.path[..used.path.len() - 1].to_vec();
-                path.push(name.to_owned());
-                self.resolve(at, &path, depth.min(4))
-            })
-            .next()
+        let mut globs = file.uses.iter().filter(|used| used.name == "*");
+        globs.find_map(|used| {
+            let mut path = used.path[..used.path.len() - 1].to_vec();
+            path.push(name.to_owned());
+            self.resolve(at, &path, depth.min(4))
+        })
     }
 
     /// The files that each file uses names of.

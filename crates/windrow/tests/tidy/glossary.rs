@@ -34,11 +34,12 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Names of Rust and its libraries that hold a retired word.
+/// Names of Rust, its libraries and other programs that hold a retired word.
 const RUST: &[&str] = &[
     ".fold(",
     ".try_fold(",
     ".windows(",
+    "--window-size",
     "collections::",
     "collection::",
 ];

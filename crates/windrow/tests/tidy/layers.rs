@@ -25,8 +25,6 @@ const LAYERS: &[(&str, u32)] = &[
     ("read", 4),
     ("compact", 4),
     ("simulation", 4),
-    ("flush", 4),
-    ("collect", 4),
     ("engine", 5),
     ("inspect", 5),
     ("api", 6),
