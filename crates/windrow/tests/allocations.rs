@@ -1,4 +1,4 @@
-//! What operations allocate, counted for the calling thread alone.
+//! The allocations of operations, counted for the calling thread alone.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
@@ -10,12 +10,12 @@ const KEYS: u64 = 20_000;
 /// A memtable's arenas: records, leaves and nodes.
 const ARENAS: u64 = 3;
 
-/// A chunk of an arena is two allocations: its header and its memory, twice that of the one before.
+/// A chunk of an arena is two allocations, its header and its memory. The memory doubles from chunk to chunk.
 const CHUNK_HEADER_BYTES: u64 = 6 * size_of::<usize>() as u64;
 const CHUNK_BYTES_MIN: u64 = 8 << 10;
 const CHUNK_BYTES_MAX: u64 = 2 << 20;
 
-/// Keys in no order.
+/// Keys in random order.
 fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()
 }
@@ -57,7 +57,7 @@ fn layered(directory: &std::path::Path, options: Options) -> (Db, Keyspace) {
     (db, keyspace)
 }
 
-/// Goes through everything, both ways and with turns, and to every eleventh key.
+/// Visits all entries in both directions, and every eleventh key with a turn. Returns the number of entries.
 fn walk(cursor: &mut Cursor) -> u64 {
     let mut entries = 0;
     let mut valid = cursor.seek_to_first().unwrap();
@@ -167,7 +167,7 @@ fn a_write_allocates_chunks_of_its_memtable_and_nothing_else() {
             count += chunks.count;
             bytes += chunks.bytes;
         }
-        // Chunks double up to the largest, so that what is not used is at most twice what is.
+        // Chunks double up to the largest, so the unused bytes are at most twice the used ones.
         let used = db.stats().keyspaces[0].memtable_bytes;
         assert!(bytes <= 3 * used, "{bytes} bytes for {used}");
         let doublings = u64::from((CHUNK_BYTES_MAX / CHUNK_BYTES_MIN).ilog2());
@@ -191,8 +191,8 @@ fn only_a_change_of_memtables_or_logs_allocates_more() {
         let write = measure(|| writer.write(number));
         if chunks(write).is_none() {
             others += 1;
-            // A memtable's first chunks and the picture of the tree that the throttling of writers is
-            // worked out from; a log with its name; or the growing buffer of a new log.
+            // The write made a memtable and the summary of the tree for write throttling, made a log with its name,
+            // or let the buffer of a new log grow.
             assert!(
                 write.count_total <= 40 && write.bytes_total <= 64 << 10,
                 "{write:?}"

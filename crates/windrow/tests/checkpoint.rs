@@ -1,4 +1,4 @@
-//! Checkpoints on the real file system, beside threads that write and merge.
+//! Checkpoints on the real file system, beside threads that write and compact.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -24,7 +24,7 @@ fn options() -> Options {
     options
 }
 
-/// The tables and value files in `folder`, and how many of them have another name.
+/// The number of tables and value files in `folder`, and of those that have another name.
 fn linked_files(folder: &Path) -> (usize, usize) {
     let paths = fs::read_dir(folder)
         .unwrap()
@@ -50,11 +50,11 @@ fn values(keyspace: &Keyspace) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
+fn a_checkpoint_is_one_state_of_a_database_under_load() {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(folder.path().join("db"), options()).unwrap();
     let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
-    // Each batch writes its number to two keyspaces, so these always agree.
+    // Each batch writes its number to two keyspaces, so the keyspaces always agree.
     let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -62,7 +62,7 @@ fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
             while !is_over.load(Ordering::Relaxed) {
                 number += 1;
                 let mut batch = Batch::new();
-                // Every other value is medium and goes to a run.
+                // Every other value is medium; flushes write it to a transient log.
                 let length = if number.is_multiple_of(2) { 12 } else { 24 };
                 let (key, value) = (
                     (number % 97).to_be_bytes(),
@@ -115,7 +115,7 @@ fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
     drop((left, right));
     db.close().unwrap();
 
-    // The copy stands alone.
+    // The copy does not need its source.
     fs::remove_dir_all(folder.path().join("db")).unwrap();
     let copy = Db::open(&last, options()).unwrap();
     let left = copy.keyspace("left").unwrap();
@@ -142,6 +142,6 @@ fn a_checkpoint_within_the_folder_of_the_database_is_refused() {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(!own.join("copy").exists() && !own.join("deep").exists());
     }
-    // Another folder whose name begins likewise.
+    // A folder beside it may have a name with the same beginning.
     db.checkpoint(folder.path().join("db-copy")).unwrap();
 }

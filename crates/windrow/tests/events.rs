@@ -1,9 +1,9 @@
-//! What a listener hears, and that it can harm nothing.
+//! Listeners receive all events, and a panic in a listener has no effect.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
     clippy::disallowed_types,
-    reason = "the listeners are the tests' own and need no model"
+    reason = "the listeners belong to the tests and need no model"
 )]
 
 use std::sync::{Arc, Mutex, OnceLock};
@@ -35,12 +35,12 @@ fn work(db: &Db) {
 #[test]
 fn flushes_and_compactions_notify_and_add_up() {
     let folder = tempfile::tempdir().unwrap();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&received);
     let own = Arc::new(OnceLock::<Db>::new());
     let handle = Arc::clone(&own);
     let listener = move |event: &Event| {
-        // No lock is held: the database can be asked.
+        // The thread holds no lock, so the listener may use the database.
         if let Some(db) = handle.get() {
             assert_eq!(db.keyspace_names(), ["main"]);
             assert!(db.stats().wal_bytes > 0);
@@ -52,10 +52,10 @@ fn flushes_and_compactions_notify_and_add_up() {
     assert!(own.set(db.clone()).is_ok());
     work(&db);
     let stats = db.stats();
-    let (mut flushes, mut flushed, mut merges) = (0, 0, 0);
+    let (mut flushes, mut flushed, mut compactions) = (0, 0, 0);
     let (mut read, mut written, mut entries, mut dropped) = (0, 0, 0, 0);
     let (mut stalls_begun, mut stalls_ended) = (0, 0);
-    for event in &*heard.lock().unwrap() {
+    for event in &*received.lock().unwrap() {
         match event {
             Event::FlushEnded {
                 keyspace,
@@ -80,7 +80,7 @@ fn flushes_and_compactions_notify_and_add_up() {
             } => {
                 assert_eq!(keyspace, "main");
                 assert!(*level > 0);
-                merges += 1;
+                compactions += 1;
                 read += bytes_read;
                 written += bytes_written;
                 dropped += entries_dropped;
@@ -91,7 +91,7 @@ fn flushes_and_compactions_notify_and_add_up() {
         }
     }
     assert_eq!((flushes, flushed), (stats.flushes, stats.flush_bytes));
-    assert_eq!(merges, stats.compactions);
+    assert_eq!(compactions, stats.compactions);
     assert_eq!(
         (read, written),
         (stats.compaction_bytes_read, stats.compaction_bytes_written)
@@ -105,8 +105,8 @@ fn flushes_and_compactions_notify_and_add_up() {
 #[test]
 fn garbage_collections_notify_and_add_up() {
     let folder = tempfile::tempdir().unwrap();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&received);
     let listener = move |event: &Event| sink.lock().unwrap().push(event.clone());
     let mut options = tiny();
     (options.keyspace.medium_from, options.keyspace.large_from) = (90, 90);
@@ -117,7 +117,7 @@ fn garbage_collections_notify_and_add_up() {
     }
     let stats = db.stats();
     let (mut garbage_collections, mut dropped, mut read, mut written) = (0, 0, 0, 0);
-    for event in &*heard.lock().unwrap() {
+    for event in &*received.lock().unwrap() {
         if let Event::GarbageCollectionEnded {
             keyspace,
             files,
@@ -140,14 +140,14 @@ fn garbage_collections_notify_and_add_up() {
         (garbage_collections, dropped),
         (stats.garbage_collections, stats.gc_values_dropped)
     );
-    // Of one that turned out to be needless only the bytes count.
+    // A garbage collection whose result was not needed counts its bytes only.
     assert!(read <= stats.gc_bytes_read);
     assert!(written <= stats.gc_bytes_written);
     db.close().unwrap();
 }
 
 #[test]
-fn a_listener_that_panics_breaks_nothing() {
+fn a_panic_of_a_listener_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let listener = |_: &Event| panic!("a listener that panics");
     let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();

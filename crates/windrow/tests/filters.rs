@@ -1,5 +1,5 @@
-//! What filters cost and save, counted on real trees: the budget holds, absent keys cost what the rates
-//! say, and less than with the same filter for every file.
+//! Filters on real trees: their bits are within the budget, and false-positive reads match the allocated rates. They
+//! are fewer than with the same bits for every file.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
@@ -24,7 +24,7 @@ fn options(
     options
 }
 
-/// The keys that are written; one more each is absent.
+/// A written key. The key after it is absent.
 fn key(number: u64) -> Vec<u8> {
     format!("{:016}", number * 2).into_bytes()
 }
@@ -33,7 +33,7 @@ fn absent(number: u64) -> Vec<u8> {
     format!("{:016}", number * 2 + 1).into_bytes()
 }
 
-/// All numbers below `KEYS` in an order that jumps about.
+/// All numbers below `KEYS` in random order.
 fn shuffled() -> impl Iterator<Item = u64> {
     (0..KEYS).map(|step| step * 17_389 % KEYS)
 }
@@ -48,17 +48,17 @@ fn stats(db: &Db) -> Stats {
     db.stats()
 }
 
-/// What absent keys cost.
+/// The cost of absent keys.
 struct Cost {
     /// False-positive reads per get.
     measured: f64,
-    /// The sum of the rates of false positives.
+    /// The sum of the false-positive rates.
     expected: f64,
     /// Filter bits in memory per entry.
     bits: f64,
     /// Levels that hold files.
     levels: usize,
-    /// The segments of a file on average, for each level, added up.
+    /// The sum over levels of the mean segments of a file.
     runs: f64,
 }
 
@@ -96,7 +96,7 @@ impl Cost {
             *measured <= 2.0 * expected + 0.001,
             "{what}: {measured} of {expected}, {levels} levels"
         );
-        // Whole lines, headers and checksums of small files count.
+        // Filters have whole lines, headers and checksums.
         assert!(
             *bits <= bits_per_key * 1.02 + 0.2,
             "{what}: {bits} bits per entry"
@@ -104,8 +104,8 @@ impl Cost {
     }
 }
 
-/// Loads in random order, and has a look. Each part, less than a memtable, is merged before the next
-/// comes, so that the tree does not depend on how fast merging is.
+/// The cost after a load in random order. Each part is less than a memtable and is compacted before the next
+/// part, so the tree does not depend on the speed of compactions.
 fn loaded(bits_per_key: f64, allocation: FilterAllocation, segment_limit: SegmentLimit) -> Cost {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(
@@ -124,7 +124,7 @@ fn loaded(bits_per_key: f64, allocation: FilterAllocation, segment_limit: Segmen
 }
 
 #[test]
-fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
+fn absent_keys_cost_the_allocated_rates_and_less_than_one_rate_for_all() {
     for bits in [2.0, 5.0, 10.0] {
         let alone = SegmentLimit::Fixed(1);
         let monkey = loaded(bits, FilterAllocation::Monkey, alone);
@@ -134,7 +134,7 @@ fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
         assert_eq!(monkey.levels, uniform.levels);
         assert!(monkey.levels > 2);
         assert!(monkey.measured < uniform.measured, "{bits} bits");
-        // Segments share bits by their entries: about half a bit per key makes up for them (D2).
+        // The segments of a file divide its bits by their entries. Half a bit per key makes up for that (D2).
         let segments = loaded(bits, FilterAllocation::Monkey, SegmentLimit::Scaled);
         segments.check(&format!("segments, {bits} bits"), bits);
         assert!(
@@ -152,7 +152,7 @@ fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
 }
 
 #[test]
-fn files_that_were_only_moved_are_filtered_like_the_rest() {
+fn files_after_a_trivial_move_have_filters_like_others() {
     for bits in [2.0, 5.0, 10.0] {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(
@@ -167,14 +167,14 @@ fn files_that_were_only_moved_are_filtered_like_the_rest() {
         assert_eq!(stats(&db).compactions, 0);
         let cost = cost(&db, &keyspace);
         cost.check(&format!("moved, {bits} bits"), bits);
-        // Every key range has one file: one filter that has all the bits.
+        // Every key range has one file, and its filter has all the bits.
         let alone = 0.6185_f64.powf(bits);
         assert!(cost.measured < 2.0 * alone, "{} of {alone}", cost.measured);
     }
 }
 
 #[test]
-fn filters_follow_a_tree_that_grows() {
+fn filters_follow_a_growing_tree() {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(
         folder.path(),

@@ -1,4 +1,4 @@
-//! Keyspaces come and go while others read, write and merge, on the real file system.
+//! Keyspaces are created and dropped beside reads, writes and compactions, on the real file system.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -43,7 +43,7 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 }
 
 #[test]
-fn a_dropped_keyspace_is_gone_for_good() {
+fn a_dropped_keyspace_does_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let kept = db.keyspace("kept").unwrap();
@@ -100,7 +100,7 @@ fn a_dropped_keyspace_is_gone_for_good() {
 }
 
 #[test]
-fn readers_of_a_dropped_keyspace_go_on_and_its_files_go_with_the_last() {
+fn readers_of_a_dropped_keyspace_continue_and_the_last_one_frees_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let keyspace = db.keyspace_with("gone", tiny()).unwrap();
@@ -132,7 +132,7 @@ fn readers_of_a_dropped_keyspace_go_on_and_its_files_go_with_the_last() {
 }
 
 #[test]
-fn sequence_numbers_go_on_after_everything_was_dropped() {
+fn sequence_numbers_grow_after_all_keyspaces_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let mut last = 0;
     for round in 0..8 {
@@ -183,7 +183,7 @@ fn keyspaces_are_dropped_under_load() {
 }
 
 #[test]
-fn options_are_kept_until_others_are_chosen() {
+fn options_hold_until_others_are_set() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.keyspace.level0_runs = 3;
@@ -192,7 +192,7 @@ fn options_are_kept_until_others_are_chosen() {
     db.keyspace_with("own", tiny()).unwrap();
     db.close().unwrap();
 
-    // The opener gives none.
+    // An open without options keeps them.
     let db = open(folder.path());
     let plain = db.keyspace("plain").unwrap();
     assert_eq!(plain.options().level0_runs, 3);
@@ -205,7 +205,7 @@ fn options_are_kept_until_others_are_chosen() {
         .modified()
         .unwrap();
 
-    // The opener gives others, and then again others; no file is written again for it.
+    // Other options are set twice. No file is rewritten.
     let mut compressed = tiny();
     compressed.compression = windrow::Compression::Lz4;
     let handle = db.keyspace_with("plain", tiny()).unwrap();

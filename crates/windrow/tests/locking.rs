@@ -1,4 +1,4 @@
-//! A database that is open elsewhere, and what the refusal says.
+//! The lock of a database, and the message of a refused open.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -24,9 +24,9 @@ fn open(folder: &Path, read_only: bool) -> Result<Db> {
     }
 }
 
-/// Opens the database as `holder` does and ends with its input.
+/// Opens the database in a process of its own, until the end of its input.
 #[test]
-#[ignore = "the other tests start it as a process of its own"]
+#[ignore = "the other tests start it as a process"]
 fn holder() {
     let folder = env::var_os(FOLDER).unwrap();
     let db = open(Path::new(&folder), env::var_os(READ_ONLY).is_some()).unwrap();
@@ -36,7 +36,7 @@ fn holder() {
     drop(db);
 }
 
-/// Another process that has the database open.
+/// Starts another process that has the database open.
 fn start_holder(folder: &Path, read_only: bool) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "holder", "--ignored", "--nocapture"]);
@@ -50,9 +50,12 @@ fn start_holder(folder: &Path, read_only: bool) -> Child {
     let mut line = String::new();
     while !line.contains("open") {
         line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "it does not open");
+        assert!(
+            output.read_line(&mut line).unwrap() > 0,
+            "the holder does not open the database"
+        );
     }
-    // Kept, so that the process can write the rest.
+    // The pipe stays open, so that the process can write the rest.
     child.stdout = Some(output.into_inner());
     child
 }
@@ -69,7 +72,7 @@ fn refusal(folder: &Path, read_only: bool) -> String {
 }
 
 #[test]
-fn a_refusal_names_the_process_that_writes() {
+fn a_refusal_names_the_writing_process() {
     let folder = tempfile::tempdir().unwrap();
     let child = start_holder(folder.path(), false);
     let named = format!("in process {} (locking", child.id());
@@ -91,7 +94,7 @@ fn a_refusal_names_the_process_that_writes() {
 }
 
 #[test]
-fn a_refusal_says_that_others_read() {
+fn a_refusal_names_readers() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path(), false).unwrap());
     let child = start_holder(folder.path(), true);
@@ -111,9 +114,9 @@ fn a_refusal_says_that_others_read() {
     drop(open(folder.path(), false).unwrap());
 }
 
-/// What a process leaves that was killed names nobody once the next one has the lock.
+/// A killed process leaves its name in the file. The next holder of the lock replaces it.
 #[test]
-fn a_text_that_was_left_behind_does_no_harm() {
+fn a_leftover_name_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = start_holder(folder.path(), false);
     child.kill().unwrap();

@@ -1,5 +1,5 @@
-//! Logs stay short on the real file system: while a keyspace idles and another is written, and where
-//! records can be compressed.
+//! The length of logs on the real file system: with an idle keyspace beside a busy one, of small writes, and of
+//! compressed records.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at the files")]
@@ -9,12 +9,12 @@ use std::path::Path;
 
 use windrow::{Batch, Compression, Db, Options};
 
-/// Lengths of all logs in `folder`, and what they take of the disk.
+/// The bytes of all logs in `folder`, and the disk space that they take.
 fn log_bytes(folder: &Path) -> (u64, u64) {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries
         .filter(|entry| entry.path().extension().is_some_and(|own| own == "wal"))
-        // One may be removed meanwhile.
+        // A log may be deleted in between.
         .filter_map(|entry| entry.metadata().ok())
         .fold((0, 0), |(length, taken), log| {
             (length + log.len(), taken + log.blocks() * 512)
@@ -38,9 +38,9 @@ fn logs_stay_short_while_a_keyspace_idles() {
             busy.insert(key, [7; 100]).unwrap();
             if number % 500 == 0 {
                 let (bytes, taken) = log_bytes(folder.path());
-                // One record may stand beyond the end of a log.
+                // One record may exceed the limit of a log.
                 assert!(bytes <= log_bytes_max + 1000, "{bytes} bytes of logs");
-                // Space is reserved ahead, but not much more than is written.
+                // The engine reserves space ahead, but not much more than it writes.
                 assert!(taken <= 2 * log_bytes_max, "{taken} bytes of disk");
             }
         }
@@ -49,7 +49,7 @@ fn logs_stay_short_while_a_keyspace_idles() {
     }
 }
 
-/// 33 bytes of key and value; 5 of the chunk, 1 of the batch, 4 of the entry.
+/// A write has 33 bytes of key and value, 5 of the chunk, 1 of the batch and 4 of the entry.
 #[test]
 fn a_small_write_costs_ten_bytes_beside_key_and_value() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,12 +61,12 @@ fn a_small_write_costs_ten_bytes_beside_key_and_value() {
         entries.insert(format!("{number:024}"), [7; 9]).unwrap();
     }
     let logged = db.stats().wal_bytes - before;
-    // And what the long chunks repeat.
+    // The rest are the repeated fields of long chunks.
     let extra = logged - count * 43;
     assert!(extra < logged / 200, "{logged} bytes for {count} writes");
 }
 
-/// Both what one write and what a batch holds; a crash leaves all of it in the log.
+/// For single writes and for batches. The records are replayed from the log.
 #[test]
 fn records_of_a_compressed_keyspace_are_short_and_come_back() {
     let logged = |compression| {
@@ -84,7 +84,7 @@ fn records_of_a_compressed_keyspace_are_short_and_come_back() {
         db.write(&batch).unwrap();
         entries.insert("alone", [8; 700]).unwrap();
         let bytes = db.stats().wal_bytes;
-        // A close flushes nothing: what is read back comes from the log.
+        // The close flushes nothing, so the entries are read from the log.
         drop(entries);
         db.close().unwrap();
         let db = Db::open(folder.path(), options).unwrap();

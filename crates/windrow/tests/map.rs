@@ -1,4 +1,4 @@
-//! A keyspace behaves like a sorted map, through flushes, merges and reopening, on the real file
+//! A keyspace behaves like a sorted map, through flushes, compactions and opens, on the real file
 //! system with real threads.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
@@ -81,9 +81,9 @@ fn check(source: BlockSource, keyspace: KeyspaceOptions) -> u64 {
     appends
 }
 
-/// Large merges are cut into parts that several threads carry out; nothing shows but the count.
+/// Large compactions are divided into subcompactions. Only the counter shows them.
 #[test]
-fn merged_in_parts() {
+fn a_keyspace_with_subcompactions_is_a_map() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.background_threads = 4;
@@ -107,9 +107,9 @@ fn merged_in_parts() {
     assert!(db.verify().unwrap().is_sound());
 }
 
-/// Merging everything down leaves no tombstone, whatever way it came to the last level.
+/// A manual compaction of all levels leaves no tombstone.
 #[test]
-fn merging_by_hand_sheds_tombstones() {
+fn a_manual_compaction_drops_tombstones() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.keyspace = tiny(Compression::None);
@@ -127,7 +127,10 @@ fn merging_by_hand_sheds_tombstones() {
         map.remove(key.to_be_bytes()).unwrap();
     }
     map.compact_range::<&[u8]>(..).unwrap();
-    assert!(tombstones() > 0, "a snapshot needs what they hide");
+    assert!(
+        tombstones() > 0,
+        "a snapshot reads the entries that they hide"
+    );
     drop(snapshot);
     map.compact_range::<&[u8]>(..).unwrap();
     assert_eq!(tombstones(), 0);
@@ -135,22 +138,18 @@ fn merging_by_hand_sheds_tombstones() {
 }
 
 #[test]
-fn mapped() {
-    check(BlockSource::Mapped, tiny(Compression::None));
+fn a_keyspace_is_a_map() {
+    for (source, compression) in [
+        (BlockSource::Mapped, Compression::None),
+        (BlockSource::Buffered, Compression::None),
+        (BlockSource::Mapped, Compression::Lz4),
+    ] {
+        check(source, tiny(compression));
+    }
 }
 
 #[test]
-fn buffered() {
-    check(BlockSource::Buffered, tiny(Compression::None));
-}
-
-#[test]
-fn compressed() {
-    check(BlockSource::Mapped, tiny(Compression::Lz4));
-}
-
-#[test]
-fn appended() {
+fn a_keyspace_with_appends_is_a_map() {
     for source in [BlockSource::Mapped, BlockSource::Buffered] {
         let mut options = tiny(Compression::None);
         options.segment_limit = SegmentLimit::Fixed(12);

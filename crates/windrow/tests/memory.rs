@@ -1,5 +1,5 @@
-//! The memory budget is obeyed: by the engine's own memory accounting, and by what the process takes from the
-//! system. Alone in its process, since the system counts by process.
+//! The memory budget holds, by the engine's own memory accounting and by that of the system. The test has its own
+//! process, since the system counts by process.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
@@ -16,14 +16,14 @@ use windrow::{BlockSource, Compression, Db, Keyspace, Options};
 
 const BUDGET: u64 = 32 << 20;
 
-/// What the system's allocator keeps for itself, the buffers of the log, and stacks.
+/// The memory of the allocator itself, the buffers of the log, and stacks.
 const SLACK: u64 = 16 << 20;
 
 const KEYSPACES: u64 = 4;
 const ROUNDS: u64 = 30;
 const KEYS_PER_ROUND: u64 = 6_000;
 
-/// Bytes of the process that no file stands behind.
+/// Bytes of the process that are not mapped from files.
 fn anonymous_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));
@@ -65,7 +65,7 @@ fn load(keyspaces: &[Keyspace]) {
 }
 
 #[test]
-fn what_is_loaded_and_read_stays_within_the_budget() {
+fn loads_and_reads_stay_within_the_budget() {
     for (source, compression) in [
         (BlockSource::Mapped, Compression::None),
         (BlockSource::Buffered, Compression::Lz4),
@@ -98,7 +98,7 @@ fn what_is_loaded_and_read_stays_within_the_budget() {
         let counted = counted_max.into_inner();
         let grown = anonymous_max.into_inner().saturating_sub(before);
         assert!(counted <= BUDGET, "{counted} bytes by memory accounting");
-        assert!(grown <= BUDGET + SLACK, "{grown} bytes by the system's");
+        assert!(grown <= BUDGET + SLACK, "{grown} bytes by the system");
         let memory = db.memory();
         assert_eq!(memory, db.stats().memory);
         let parts = [
@@ -111,7 +111,7 @@ fn what_is_loaded_and_read_stays_within_the_budget() {
         assert_eq!(memory.total, parts.iter().sum::<u64>());
         // Memtables, at most an eighth of the budget each, were full many times.
         assert!(db.stats().flushes > 5, "{} flushes", db.stats().flushes);
-        // What is counted is given back.
+        // Counted memory is returned.
         assert_eq!((memory.cursors, memory.jobs), (0, 0));
         assert!(memory.memtables > 0 && memory.tables > 0);
         let cursor = keyspaces[0].cursor().unwrap();
@@ -119,7 +119,7 @@ fn what_is_loaded_and_read_stays_within_the_budget() {
         drop(cursor);
         db.close().unwrap();
 
-        // Reopening holds what was not flushed, and no more.
+        // An open holds unflushed entries, and no more.
         let before = anonymous_bytes();
         let db = Db::open(folder.path(), options).unwrap();
         assert!(db.memory().total <= BUDGET);

@@ -1,4 +1,4 @@
-//! Which folders hold a database, and in which one is created, on the real file system.
+//! The folders that an open accepts, refuses, or creates a database in, on the real file system.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -61,7 +61,7 @@ fn a_database_that_has_lost_current_is_damaged() {
 }
 
 #[test]
-fn where_there_is_no_database_nothing_is_left_behind() {
+fn a_refused_open_of_a_missing_database_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -96,21 +96,21 @@ fn no_database_is_created_among_other_files() {
         assert_eq!(names(folder.path()), [stranger]);
         fs::remove_dir(path).unwrap();
     }
-    // What a file system or a desktop leaves in an empty folder, and a creation that was cut short.
+    // An empty folder may hold files of the file system, of a desktop, or of an interrupted creation.
     for name in [".hidden", "lost+found", "LOCK", "000001.manifest"] {
         fs::write(folder.path().join(name), "").unwrap();
     }
     drop(open(folder.path(), true).unwrap());
-    // Beside a database other files are nobody's business.
+    // An existing database may have other files beside it.
     fs::write(folder.path().join("thesis.txt"), "").unwrap();
     drop(open(folder.path(), true).unwrap());
     assert!(names(folder.path()).contains(&"thesis.txt".to_owned()));
 }
 
 #[test]
-fn a_number_that_was_never_given_out_does_no_harm() {
+fn a_file_number_out_of_range_is_ignored_or_refused() {
     let folder = database();
-    // Beyond every number of ours: not our file.
+    // A number above the limit: not a file of the database.
     for name in [
         "18446744073709551615.table",
         "18446744073709551614.wal",
@@ -123,7 +123,7 @@ fn a_number_that_was_never_given_out_does_no_harm() {
         assert!(path.exists());
         fs::remove_file(path).unwrap();
     }
-    // Ours by its name; going on from there would use numbers up.
+    // A valid name. Later numbers would soon reach the limit.
     for name in ["72057594037927935.table", "36028797018963967.table"] {
         let path = folder.path().join(name);
         fs::write(&path, "").unwrap();
@@ -136,7 +136,7 @@ fn a_number_that_was_never_given_out_does_no_harm() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_can_be_read() {
+fn a_read_only_folder_can_be_read() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = database();
@@ -176,9 +176,9 @@ fn a_folder_that_cannot_be_written_can_be_read() {
     check(folder.path());
 }
 
-/// The number of levels is state of the database, not a property of the files there are.
+/// The number of levels is a state of the database. It does not follow from the existing files.
 #[test]
-fn levels_are_as_many_as_before() {
+fn the_number_of_levels_outlives_a_close() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.keyspace.memtable_bytes = 16 << 10;

@@ -1,5 +1,5 @@
-//! Cursors over values apart from their keys read ahead where they would have to wait, and only there:
-//! on a file system that says what is at hand, and notes what it is asked for.
+//! Cursors over separated values read ahead if the page cache lacks the values, and only then. The tests use a file
+//! system that reports which bytes are resident, and records the requests.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -23,25 +23,25 @@ use common::Random;
 
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 
-/// The most values that are asked for at once.
+/// The most values in one request.
 const READ_BUFFER_MAX: u64 = 64;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What a [`ColdVfs`] was asked.
+/// The requests to a [`ColdVfs`].
 #[derive(Debug, Default)]
 struct Asked {
-    /// Whether nothing is at hand but what was asked for.
+    /// Whether only requested bytes are resident.
     is_cold: bool,
-    /// Whether advice does nothing.
+    /// Whether advice has no effect.
     is_deaf: bool,
-    /// What was to be brought in, in order.
+    /// The requested ranges, in order.
     advised: Vec<(PathBuf, Range<u64>)>,
-    /// How often it was asked what is at hand.
+    /// The number of queries for residency.
     looks: usize,
 }
 
-/// The real file system, with a page cache of its own imagination.
+/// The real file system with a simulated page cache.
 #[derive(Debug, Clone, Default)]
 struct ColdVfs(Arc<Mutex<Asked>>);
 
@@ -52,7 +52,7 @@ impl ColdVfs {
         vfs
     }
 
-    /// What was asked since the last call.
+    /// The requests since the last call.
     fn take(&self) -> Asked {
         let mut asked = self.0.lock().unwrap();
         let fresh = Asked {
@@ -168,7 +168,7 @@ fn options(vfs: &ColdVfs, source: BlockSource) -> Options {
     options
 }
 
-/// `count` values of `length` bytes, flushed, whose keys come in the order that `place` gives.
+/// A database with `count` flushed values of `length` bytes, written in the key order of `place`.
 fn filled(
     folder: &Path,
     options: Options,
@@ -201,7 +201,7 @@ fn check_scan(cursor: &mut Cursor, model: &Model) {
 }
 
 #[test]
-fn large_values_are_asked_for_before_they_are_fetched() {
+fn large_values_are_requested_before_they_are_read() {
     const COUNT: u64 = 500;
     for source in SOURCES {
         let folder = tempfile::tempdir().unwrap();
@@ -216,7 +216,7 @@ fn large_values_are_asked_for_before_they_are_fetched() {
             (stats.transient_log_reads, stats.value_log_reads),
             (0, COUNT)
         );
-        // What lies between others was brought in with them.
+        // Values between requested ones are part of the request.
         assert!((COUNT / 4..=COUNT).contains(&stats.values_prefetched));
         let asked = vfs.take();
         let bytes: u64 = asked.advised.iter().map(|(_, it)| it.end - it.start).sum();
@@ -245,7 +245,7 @@ fn a_buffer_over_a_transient_log_is_filled_by_one_call() {
 }
 
 #[test]
-fn nothing_is_asked_for_where_all_is_at_hand() {
+fn resident_values_are_not_requested() {
     const COUNT: u64 = 500;
     for source in SOURCES {
         let folder = tempfile::tempdir().unwrap();
@@ -261,7 +261,7 @@ fn nothing_is_asked_for_where_all_is_at_hand() {
 }
 
 #[test]
-fn seeks_and_steps_backward_ask_for_no_more_than_they_fetch() {
+fn seeks_and_backward_steps_request_no_more_than_they_read() {
     const COUNT: u64 = 200;
     let folder = tempfile::tempdir().unwrap();
     let vfs = ColdVfs::cold();
@@ -277,7 +277,7 @@ fn seeks_and_steps_backward_ask_for_no_more_than_they_fetch() {
         assert_eq!(cursor.value().unwrap(), value);
         cursor.prev().unwrap();
     }
-    // Who looks at keys alone asks for nothing.
+    // A cursor that reads keys alone requests nothing.
     let before = db.stats().values_prefetched;
     assert!(before <= 2 * COUNT, "{before}");
     let mut found = cursor.seek_to_first().unwrap();
@@ -288,7 +288,7 @@ fn seeks_and_steps_backward_ask_for_no_more_than_they_fetch() {
 }
 
 #[test]
-fn nothing_is_asked_for_beyond_the_range() {
+fn nothing_outside_the_range_is_requested() {
     const COUNT: u64 = 300;
     let folder = tempfile::tempdir().unwrap();
     let vfs = ColdVfs::cold();
@@ -301,14 +301,14 @@ fn nothing_is_asked_for_beyond_the_range() {
         let mut cursor = map.range_cursor((Bound::Unbounded, end)).unwrap();
         check_scan(&mut cursor, &model);
         assert_eq!(db.stats().values_prefetched - before, 100);
-        // Records are as long as one another and stand in the order of their keys.
+        // Records have equal lengths and are in key order.
         let length = std::fs::metadata(&vfs.take().advised[0].0).unwrap().len();
         assert!(length / (100 + behind.len() as u64) > 400);
     }
 }
 
 #[test]
-fn advice_that_nobody_takes_changes_nothing() {
+fn advice_without_effect_changes_nothing() {
     for source in SOURCES {
         let folder = tempfile::tempdir().unwrap();
         let vfs = ColdVfs::cold();
@@ -320,7 +320,7 @@ fn advice_that_nobody_takes_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_value_ahead_is_met_where_it_stands() {
+fn a_damaged_value_ahead_fails_only_its_own_read() {
     const COUNT: u64 = 200;
     const DAMAGED: usize = 100;
     for (source, length) in SOURCES.into_iter().zip([200, 400]) {
@@ -388,7 +388,7 @@ fn read_ahead_is_counted_as_memory_and_bounded() {
     assert_eq!(db.memory().cursors, 0);
 }
 
-/// Overwrites and removes in a small tree, which flushes, merges and collects meanwhile.
+/// Overwrites and removes entries in a small tree, beside flushes, compactions and garbage collections.
 fn churn(map: &Keyspace, model: &mut Model, random: &mut Random, keys: u64) {
     const LENGTHS: [usize; 4] = [16, 136, 304, 1200];
     for _ in 0..800 {
@@ -408,7 +408,7 @@ fn churn(map: &Keyspace, model: &mut Model, random: &mut Random, keys: u64) {
     }
 }
 
-/// Walks at random, mostly forward, and compares each step and, mostly, the value.
+/// Moves the cursor at random, mostly forward. Compares each key and most values.
 fn check_walk(cursor: &mut Cursor, model: &Model, random: &mut Random, keys: u64) {
     let mut at: Option<&Vec<u8>> = None;
     for _ in 0..2000 {
@@ -464,7 +464,7 @@ fn scans_beside_compactions_and_garbage_collections_read_their_snapshot() {
             let snapshot = db.snapshot();
             let then = model.clone();
             churn(&map, &mut model, &mut random, KEYS);
-            // What the cursor has not come to yet may be collected, and be gone for others.
+            // Values ahead of the cursor may be collected, and be deleted for newer readers.
             check_walk(&mut cursor, &then, &mut random, KEYS);
             let view = map.at(&snapshot).unwrap();
             check_walk(&mut view.cursor().unwrap(), &then, &mut random, KEYS);
@@ -473,7 +473,7 @@ fn scans_beside_compactions_and_garbage_collections_read_their_snapshot() {
         db.wait_idle().unwrap();
         let stats = db.stats();
         assert!(stats.values_prefetched > 0 && stats.compactions > 0);
-        assert!(stats.garbage_collections > 0, "nothing was collected");
+        assert!(stats.garbage_collections > 0, "no garbage collection ran");
         assert!(db.verify().unwrap().is_sound());
     }
 }

@@ -1,4 +1,4 @@
-//! What statistics say of a database, through the public interface.
+//! Statistics through the public interface.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
@@ -39,7 +39,7 @@ fn entries_in_memtables_are_counted() {
         assert!(in_tables.contains(&report.entries), "{report:?}");
     };
     check(&db, (13, 3), 0..=0);
-    // They are counted again when they are read from the log.
+    // An open counts them again as it reads them from the log.
     db.close().unwrap();
     let reader = Db::open_read_only(folder.path(), Options::default()).unwrap();
     check(&reader, (13, 3), 0..=0);
@@ -123,7 +123,7 @@ fn lifetime_counters_outlive_a_close() {
     assert!(levels_io(&stats).iter().any(|written| *written > 0));
 }
 
-/// What was ever written to each level.
+/// The bytes written to each level in the life of the database.
 fn levels_io(stats: &windrow::Stats) -> Vec<u64> {
     let levels = stats.keyspaces[0].levels.iter();
     levels
@@ -132,7 +132,7 @@ fn levels_io(stats: &windrow::Stats) -> Vec<u64> {
 }
 
 #[test]
-fn a_count_is_that_of_the_range() {
+fn a_count_covers_the_range() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let keyspace = db.keyspace("main").unwrap();
@@ -147,6 +147,6 @@ fn a_count_is_that_of_the_range() {
     assert_eq!(keyspace.count([100]..).unwrap(), 0);
     let view = keyspace.at(&snapshot).unwrap();
     assert_eq!(view.count([5]..=[10]).unwrap(), 6);
-    // No value was read.
+    // The count reads no value.
     assert_eq!(db.stats().value_log_reads, 0);
 }
