@@ -1,4 +1,4 @@
-//! Several writes as one, over two keyspaces, and a snapshot that does not see them.
+//! A batch of writes to two keyspaces, and a snapshot from before the batch.
 //!
 //! `cargo run --example batches_and_snapshots`
 
@@ -8,7 +8,7 @@ use std::error::Error;
 
 use windrow::{Batch, Db, Keyspace, Options};
 
-/// Moves `amount` between two accounts and notes it in the journal: all of it or nothing.
+/// Moves `amount` between two accounts and writes a line to the journal: all of it or nothing.
 fn transfer(db: &Db, from: &str, to: &str, amount: u64, number: u64) -> windrow::Result<()> {
     let accounts = db.keyspace("accounts")?;
     let journal = db.keyspace("journal")?;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     assert_eq!(balance(&accounts, "ada")?, 80);
     assert_eq!(balance(&accounts, "grace")?, 70);
-    // The snapshot sees one state of all keyspaces for as long as it lives.
+    // The snapshot keeps one state of all keyspaces readable.
     let then = accounts.at(&before)?;
     assert_eq!(then.get("ada")?, Some(100_u64.to_be_bytes().to_vec()));
 

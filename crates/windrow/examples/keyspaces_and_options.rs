@@ -1,4 +1,4 @@
-//! Options for a database and for each of its keyspaces, and what they lead to.
+//! Options of a database and of each keyspace.
 //!
 //! `cargo run --example keyspaces_and_options`
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     options.cache_bytes = 16 << 20;
     let db = Db::open(folder.path(), options)?;
 
-    // Large texts that are seldom read: compressed, in larger blocks.
+    // Large texts and few reads: compression and larger blocks.
     let mut archive_options = KeyspaceOptions::default();
     archive_options.compression = Compression::Lz4;
     archive_options.block_bytes = 16 << 10;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(db.keyspace_names(), ["archive", "sessions"]);
 
-    // Contradictions are found before anything is touched, all at once.
+    // The check reports all faults at once, before any file changes.
     let mut wrong = KeyspaceOptions::default();
     wrong.size_ratio = 1.0;
     wrong.level0_runs = 0;

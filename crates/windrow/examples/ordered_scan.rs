@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         files.insert(path, bytes)?;
     }
 
-    // Iterators own what they yield; the order is bytewise.
+    // Iterators yield copies of entries. The order of keys is bytewise.
     for entry in files.prefix("src/")? {
         let (path, bytes) = entry?;
         println!("{}: {} bytes", path.escape_ascii(), bytes.escape_ascii());
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         found = cursor.next()?;
     }
     assert_eq!(total_bytes, 11);
-    // It stands on what follows, and may turn round at any step.
+    // The cursor is at the next entry, and may change its direction at any step.
     assert_eq!(cursor.key(), b"tests/map.rs");
     assert!(cursor.prev()? && cursor.key() == b"src/lib.rs");
 

@@ -1,4 +1,4 @@
-//! Open a database, write, read, delete, and find it all again.
+//! Open a database, write, read, delete, and open it again.
 //!
 //! `cargo run --example quickstart`
 
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(pinned.as_deref(), Some(&b"one moon"[..]));
     drop(pinned);
 
-    // Close it and open it again: everything is there.
+    // After a close and an open all entries exist.
     drop(planets);
     db.close()?;
     let db = Db::open(folder.path(), Options::default())?;

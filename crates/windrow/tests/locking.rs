@@ -18,9 +18,10 @@ const FOLDER: &str = "WINDROW_TEST_FOLDER";
 const READ_ONLY: &str = "WINDROW_TEST_READ_ONLY";
 
 fn open(folder: &Path, read_only: bool) -> Result<Db> {
-    match read_only {
-        true => Db::open_read_only(folder, Options::default()),
-        false => Db::open(folder, Options::default()),
+    if read_only {
+        Db::open_read_only(folder, Options::default())
+    } else {
+        Db::open(folder, Options::default())
     }
 }
 

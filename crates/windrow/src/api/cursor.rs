@@ -8,9 +8,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Snapshot;
 use crate::base::{Error, Result};
-use crate::engine::{Handle, KeyspaceCore, StateCursor, StateView};
+use crate::engine::{Handle, StateCursor, StateView};
 use crate::read::visible::KeyRange;
 
 /// A key and its value, as copies.
@@ -29,19 +28,8 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn new(
-        handle: Arc<Handle>,
-        core: &KeyspaceCore,
-        snapshot: Option<&Snapshot>,
-        range: KeyRange,
-    ) -> Result<Self> {
-        let view = handle
-            .engine()
-            .state_view(core, snapshot.map(Snapshot::sequence))?;
-        Ok(Self {
-            entries: view.cursor(range),
-            handle,
-        })
+    pub(super) fn new(handle: Arc<Handle>, entries: StateCursor) -> Self {
+        Self { entries, handle }
     }
 
     /// Moves to the first entry. Returns whether it exists.
@@ -132,30 +120,20 @@ pub struct Range {
 }
 
 impl Range {
-    pub(super) fn new(
-        handle: Arc<Handle>,
-        core: &KeyspaceCore,
-        snapshot: Option<&Snapshot>,
-        bounds: KeyRange,
-    ) -> Result<Self> {
-        let view = handle
-            .engine()
-            .state_view(core, snapshot.map(Snapshot::sequence))?;
-        Ok(Self {
+    pub(super) fn new(handle: Arc<Handle>, view: StateView, bounds: KeyRange) -> Self {
+        Self {
             view,
             bounds,
             front: None,
             back: None,
             failed: None,
             handle,
-        })
+        }
     }
 
     fn open(&self) -> Cursor {
-        Cursor {
-            entries: self.view.cursor(self.bounds.clone()),
-            handle: Arc::clone(&self.handle),
-        }
+        let entries = self.view.cursor(self.bounds.clone());
+        Cursor::new(Arc::clone(&self.handle), entries)
     }
 
     /// Takes `step`, or repeats the error that has ended the iteration.

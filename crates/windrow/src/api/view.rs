@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::bounds::key_range;
 use super::{Cursor, Entry, Range, Snapshot};
-use crate::base::Result;
+use crate::base::{Result, SequenceNumber};
 use crate::block::PinnedValue;
-use crate::engine::{Handle, KeyspaceCore};
+use crate::engine::{Handle, KeyspaceCore, StateView};
 use crate::options;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
@@ -56,8 +56,8 @@ impl View {
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         options::check_key(key)?;
-        let at = self.snapshot.as_ref().map(Snapshot::sequence);
-        self.handle.engine().get(&self.core, key, at, found)
+        let engine = self.handle.engine();
+        engine.get(&self.core, key, self.sequence(), found)
     }
 
     /// The value of `key`, or `None` if the key does not exist. A later write is a separate step: see
@@ -102,8 +102,8 @@ impl View {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
-        let at = self.snapshot.as_ref().map(Snapshot::sequence);
-        self.handle.engine().multi_get(&self.core, keys, at)
+        let engine = self.handle.engine();
+        engine.multi_get(&self.core, keys, self.sequence())
     }
 
     /// A cursor over all entries. It has no position before its first move.
@@ -200,22 +200,25 @@ impl View {
         Ok(!self.cursor()?.seek_to_first()?)
     }
 
+    /// The sequence number of the snapshot, if the view has one.
+    #[inline]
+    fn sequence(&self) -> Option<SequenceNumber> {
+        self.snapshot.as_ref().map(Snapshot::sequence)
+    }
+
+    fn state(&self) -> Result<StateView> {
+        let engine = self.handle.engine();
+        engine.state_view(&self.core, self.sequence())
+    }
+
     fn cursor_over(&self, range: KeyRange) -> Result<Cursor> {
-        Cursor::new(
-            Arc::clone(&self.handle),
-            &self.core,
-            self.snapshot.as_ref(),
-            range,
-        )
+        let entries = self.state()?.cursor(range);
+        Ok(Cursor::new(Arc::clone(&self.handle), entries))
     }
 
     fn range_over(&self, range: KeyRange) -> Result<Range> {
-        Range::new(
-            Arc::clone(&self.handle),
-            &self.core,
-            self.snapshot.as_ref(),
-            range,
-        )
+        let state = self.state()?;
+        Ok(Range::new(Arc::clone(&self.handle), state, range))
     }
 }
 
