@@ -68,10 +68,10 @@ fn run(filters: &[String]) -> Result<usize, Fault> {
     tests.dedup();
     let failing = Mutex::new(Vec::new());
     in_parallel(&tests, |test| {
-        if let Outcome::Failed(log) = runs.run(test, None) {
-            if let Ok(mut failing) = failing.lock() {
-                failing.push(format!("{log}\n{test} fails without a mutant"));
-            }
+        if let Outcome::Failed(log) = runs.run(test, None)
+            && let Ok(mut failing) = failing.lock()
+        {
+            failing.push(format!("{log}\n{test} fails without a mutant"));
         }
     });
     let failing = failing.into_inner().unwrap_or_default();
