@@ -55,13 +55,24 @@ pub struct LevelIoStats {
 impl LevelIoStats {
     /// The sum of the written bytes.
     pub fn written(&self) -> u64 {
-        let tables = self.flushed + self.appended + self.rewritten + self.consolidated;
-        tables + self.pointers_rewritten + self.transient_logs
+        lifetime::sum([
+            self.flushed,
+            self.appended,
+            self.rewritten,
+            self.consolidated,
+            self.pointers_rewritten,
+            self.transient_logs,
+        ])
     }
 
     /// The sum of the read bytes.
     pub fn all_read(&self) -> u64 {
-        self.read + self.consolidation_read + self.pointer_rewrite_read + self.transient_logs_read
+        lifetime::sum([
+            self.read,
+            self.consolidation_read,
+            self.pointer_rewrite_read,
+            self.transient_logs_read,
+        ])
     }
 
     /// Counts `bytes` for `cause`.

@@ -61,6 +61,11 @@ pub(crate) fn add(totals: &mut Totals, number: u64, count: u64) {
     }
 }
 
+/// The sum of counters. It saturates: totals come from the manifest and may have any value.
+pub(super) fn sum<const N: usize>(counts: [u64; N]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 counters! {
     /// Bytes of keys and values that callers wrote.
     user_bytes = 1;
@@ -113,17 +118,27 @@ counters! {
 impl LifetimeStats {
     /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
-        let compactions = self.compaction_bytes_written + self.append_bytes_written;
-        let tables = self.flush_bytes + compactions + self.consolidation_bytes_written;
-        let values =
-            self.transient_log_bytes_written + self.value_log_bytes + self.gc_bytes_written;
-        self.wal_bytes + self.manifest_bytes + tables + values
+        sum([
+            self.wal_bytes,
+            self.manifest_bytes,
+            self.flush_bytes,
+            self.compaction_bytes_written,
+            self.append_bytes_written,
+            self.consolidation_bytes_written,
+            self.transient_log_bytes_written,
+            self.value_log_bytes,
+            self.gc_bytes_written,
+        ])
     }
 
     /// Bytes that flushes, compactions and garbage collections have read.
     pub fn read_bytes(&self) -> u64 {
-        let tables = self.compaction_bytes_read + self.consolidation_bytes_read;
-        tables + self.transient_log_bytes_read + self.gc_bytes_read
+        sum([
+            self.compaction_bytes_read,
+            self.consolidation_bytes_read,
+            self.transient_log_bytes_read,
+            self.gc_bytes_read,
+        ])
     }
 
     /// Bytes written per byte given; 0 before the first write.
@@ -138,6 +153,7 @@ impl LifetimeStats {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::{LifetimeCounters, LifetimeStats, Ordering, Totals};
+    use crate::base::LevelIoStats;
 
     #[test]
     fn counters_are_added_to_the_totals_of_earlier_opens() {
@@ -152,5 +168,16 @@ mod tests {
         (expected.user_bytes, expected.user_writes) = (15, 1);
         expected.trivial_moves = 7;
         assert_eq!(LifetimeStats::from_totals(&totals), expected);
+    }
+
+    #[test]
+    fn sums_of_totals_saturate() {
+        let totals = (0..64).map(|number| (number, u64::MAX)).collect();
+        let stats = LifetimeStats::from_totals(&totals);
+        assert_eq!(stats.written_bytes(), u64::MAX);
+        assert_eq!(stats.read_bytes(), u64::MAX);
+        let level = LevelIoStats::from_totals(0, &totals);
+        assert_eq!(level.written(), u64::MAX);
+        assert_eq!(level.all_read(), u64::MAX);
     }
 }
