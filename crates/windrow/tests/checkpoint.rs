@@ -137,6 +137,9 @@ fn a_checkpoint_within_the_folder_of_the_database_is_refused() {
         own.join("deep/copy"),
         link.join("copy"),
         folder.path().join("db/../db/copy"),
+        // Folders that do not exist yet, and would be created on the way.
+        folder.path().join("new/../db/copy"),
+        folder.path().join("new/newer/../../link/copy"),
     ] {
         let error = db.checkpoint(&target).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");

@@ -20,7 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
@@ -173,16 +173,26 @@ fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
     let own = vfs
         .resolve(own)
         .map_err(|error| Error::io("resolve", own, error))?;
-    // The target may not exist yet. What does not exist is no link.
-    let existing = target.ancestors().find_map(|it| {
-        let it = if it.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            it
-        };
-        vfs.resolve(it).ok()
-    });
-    if existing.is_some_and(|existing| existing.starts_with(&own)) {
+    let mut place = PathBuf::new();
+    // What does not exist yet is no link, but may be left again by `..`.
+    for component in target.components() {
+        place.push(component);
+        match vfs.resolve(&place) {
+            Ok(resolved) => place = resolved,
+            Err(_) if component == Component::ParentDir => {
+                place.pop();
+                place.pop();
+            }
+            Err(_) => {}
+        }
+    }
+    if place.is_relative()
+        && let Ok(here) = vfs.resolve(Path::new("."))
+        && here.is_absolute()
+    {
+        place = here.join(place);
+    }
+    if place.starts_with(&own) {
         return Err(Error::invalid_argument(format!(
             "{} is in the folder of the database: a checkpoint has a folder of its own",
             target.display()
