@@ -159,6 +159,30 @@ fn a_database_opens_on_a_disk_without_a_free_byte() {
     }
 }
 
+/// An open writes the whole manifest once more.
+#[test]
+fn a_database_with_a_long_manifest_opens_on_a_disk_without_a_free_byte() {
+    for reopens in [false, true] {
+        let disk = SimDisk::new();
+        let mut options = options(&disk, &SteppedRuntime::new(1));
+        options.reserve_bytes = 4 << 20;
+        let (mut db, _keyspace) = common::open(options.clone());
+        for number in 0..1500 {
+            db.keyspace(&format!("{number:0200}")).unwrap();
+        }
+        if reopens {
+            db.close().unwrap();
+            db = Db::open(FOLDER, options.clone()).unwrap();
+        }
+        let disk = disk.end_process();
+        drop(db);
+        leave(&disk, 0);
+        let options = on(options, &disk, &SteppedRuntime::new(1));
+        let db = Db::open(FOLDER, options).unwrap();
+        assert_eq!(db.keyspace_names().len(), 1501);
+    }
+}
+
 #[test]
 fn keyspaces_can_be_dropped_from_a_full_disk() {
     let disk = SimDisk::new();

@@ -124,7 +124,9 @@ impl Handle {
         if access == Access::ReadWrite {
             engine.begin_first_log(opened.last_log)?;
             engine.flush_long_chain()?;
-            engine.reserve.take_first(engine.stats().disk_bytes);
+            let manifest_bytes = engine.catalog.manifest_bytes();
+            let disk_bytes = engine.stats().disk_bytes;
+            engine.reserve.take_first(disk_bytes, manifest_bytes);
             engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {

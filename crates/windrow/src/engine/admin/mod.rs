@@ -74,7 +74,12 @@ impl Engine {
             (None, _) if self.is_read_only() => return Err(no_keyspace(name)),
             (None, options) => {
                 let options = options.unwrap_or_else(|| self.options.keyspace.clone());
-                self.create_keyspace(name, &options)?
+                let created = self.create_keyspace(name, &options)?;
+                // Before a close may go on.
+                self.reserve.grow(0, self.catalog.manifest_bytes());
+                drop(creating);
+                self.note_reserve();
+                return Ok(created);
             }
         };
         drop(creating);

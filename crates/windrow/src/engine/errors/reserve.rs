@@ -38,6 +38,10 @@ const BYTES_MIN: u64 = 64 << 10;
 /// A database keeps back one byte for so many in its files, between [`BYTES_MIN`] and the option.
 const BYTES_PER_RESERVED: u64 = 16;
 
+/// A database keeps back at least so many times its manifest, up to the option. An open writes the manifest
+/// once more, and the reserve may be up to half as large as it should be.
+const MANIFESTS: u64 = 4;
+
 /// The time between two tries of background work to create the reserve.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
@@ -90,28 +94,31 @@ impl Reserve {
         self.bytes() < self.bytes_max
     }
 
-    /// Makes the first reserve of an open, for a database whose files take `disk_bytes`. What an earlier
-    /// open has left may have another size, and goes.
-    pub(in crate::engine) fn take_first(&self, disk_bytes: u64) {
-        self.bytes.store(self.wanted(disk_bytes), Ordering::Relaxed);
+    /// Makes the first reserve of an open, for a database whose files take `disk_bytes`, of which its
+    /// manifest takes `manifest_bytes`. What an earlier open has left may have another size, and goes.
+    pub(in crate::engine) fn take_first(&self, disk_bytes: u64, manifest_bytes: u64) {
+        let wanted = self.wanted(disk_bytes, manifest_bytes);
+        self.bytes.store(wanted, Ordering::Relaxed);
         drop(self.vfs.remove(&self.path));
         self.take();
     }
 
-    /// Makes the reserve larger if the database, whose files take `disk_bytes`, has grown enough. Without
-    /// space for that the disk counts as full, as when the reserve is made.
-    pub(in crate::engine) fn grow(&self, disk_bytes: u64) {
-        let (bytes, wanted) = (self.bytes(), self.wanted(disk_bytes));
-        if self.is_full() || wanted < (2 * bytes).min(self.bytes_max) {
+    /// Makes the reserve larger if the database has grown enough; its files take at least `disk_bytes`.
+    /// Without space for that the disk counts as full, as when the reserve is made.
+    pub(in crate::engine) fn grow(&self, disk_bytes: u64, manifest_bytes: u64) {
+        let (bytes, wanted) = (self.bytes(), self.wanted(disk_bytes, manifest_bytes));
+        let is_enough = wanted < (2 * bytes).min(self.bytes_max);
+        if !self.may_grow() || is_enough || self.is_full() {
             return;
         }
         self.bytes.store(wanted, Ordering::Relaxed);
         self.take();
     }
 
-    fn wanted(&self, disk_bytes: u64) -> u64 {
+    fn wanted(&self, disk_bytes: u64, manifest_bytes: u64) -> u64 {
         let fraction = disk_bytes / BYTES_PER_RESERVED;
-        fraction.max(BYTES_MIN).min(self.bytes_max)
+        let for_open = MANIFESTS * manifest_bytes;
+        fraction.max(for_open).max(BYTES_MIN).min(self.bytes_max)
     }
 
     /// The bytes that are kept back now.
@@ -211,7 +218,8 @@ impl Engine {
     pub(in crate::engine) fn grow_reserve(&self) {
         if self.reserve.may_grow() {
             let stats = self.stats();
-            self.reserve.grow(stats.disk_bytes - stats.reserve_bytes);
+            let disk_bytes = stats.disk_bytes - stats.reserve_bytes;
+            self.reserve.grow(disk_bytes, self.catalog.manifest_bytes());
             self.note_reserve();
         }
     }
