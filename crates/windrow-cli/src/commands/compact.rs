@@ -1,4 +1,4 @@
-//! `compact` and `flush`: jobs that the engine runs by itself, asked for now.
+//! `compact` and `flush`: jobs that the engine also runs on its own.
 
 use clap::Args;
 use serde_json::json;

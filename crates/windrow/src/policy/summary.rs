@@ -1,4 +1,4 @@
-//! What the policy knows of a tree: the ranges and sizes of its files, and the claims of running jobs.
+//! The policy's view of a tree: the ranges and sizes of its files, and the claims of running jobs.
 
 use std::ops::Range;
 

@@ -173,7 +173,7 @@ pub(crate) fn throttle(backlog: Backlog, options: &KeyspaceOptions) -> Throttle 
         backlog.garbage_bytes as f64,
         times(GARBAGE_LOGS, backlog.value_log_bytes as f64),
     );
-    // It never stops writers, because they do not need a garbage collection to go on.
+    // It never stops writers, because they can continue without a garbage collection.
     let garbage = Throttle {
         fraction: garbage.fraction.min(GARBAGE_FRACTION_MAX),
         ..garbage

@@ -10,7 +10,7 @@
 //! follower  enter ........................... waits .. its answer -> (insert own) -> done ............... waits .. published?
 //! ```
 //!
-//! If nobody leads, a writer becomes the leader with one lock and without an allocation. So a runtime
+//! Without a leader, a writer becomes the leader with one lock and without an allocation. So a runtime
 //! with one thread never waits here. Every other writer enters the queue. It leaves the queue as a
 //! follower of the current leader or as the next leader.
 //!

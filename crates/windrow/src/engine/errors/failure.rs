@@ -1,6 +1,6 @@
 //! The failures of jobs: the error, for threads that need the job, and a pause before the next try.
 //!
-//! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes go on. All other
+//! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes continue. All other
 //! jobs fail together. The input files of a failed compaction and the value logs of a failed garbage
 //! collection pause longer, and longer each time. So damage or a full disk that stops one job does not
 //! hold up others. All of this is in memory only: after an open every job is tried again.

@@ -124,7 +124,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     if last_log.is_some() && last_sequence != replayed_last {
         // New entries would not continue the sequence of the logs that stay.
         let what = format!(
-            "the manifest knows of sequence number {last_sequence}, and the logs end at {replayed_last}"
+            "the manifest records sequence number {last_sequence}, but the logs end at {replayed_last}"
         );
         return Err(Error::new(ErrorKind::Corruption, what));
     }
