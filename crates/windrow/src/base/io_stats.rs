@@ -150,3 +150,16 @@ impl Cause {
 
 /// The I/O statistics of every level, level 0 first.
 pub(crate) type IoStatsByLevel = [LevelIoStats; LEVELS_MAX + 1];
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::LevelIoStats;
+
+    #[test]
+    fn sums_of_recorded_bytes_saturate() {
+        let totals = (0..64).map(|number| (number, u64::MAX)).collect();
+        let level = LevelIoStats::from_totals(1, &totals);
+        assert_eq!(level.written(), u64::MAX);
+        assert_eq!(level.all_read(), u64::MAX);
+    }
+}

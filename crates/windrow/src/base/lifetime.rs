@@ -153,7 +153,6 @@ impl LifetimeStats {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::{LifetimeCounters, LifetimeStats, Ordering, Totals};
-    use crate::base::LevelIoStats;
 
     #[test]
     fn counters_are_added_to_the_totals_of_earlier_opens() {
@@ -176,8 +175,5 @@ mod tests {
         let stats = LifetimeStats::from_totals(&totals);
         assert_eq!(stats.written_bytes(), u64::MAX);
         assert_eq!(stats.read_bytes(), u64::MAX);
-        let level = LevelIoStats::from_totals(0, &totals);
-        assert_eq!(level.written(), u64::MAX);
-        assert_eq!(level.all_read(), u64::MAX);
     }
 }
