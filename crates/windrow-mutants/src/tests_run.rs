@@ -75,7 +75,10 @@ impl TestRuns {
                 let text = String::from_utf8_lossy(&output.stdout);
                 let lines: Vec<&str> = text.lines().collect();
                 let log = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-                if output.status.success() {
+                // A name that no test has any more finds nothing.
+                let mut counts = lines.iter().filter_map(|line| tests_of(line)).peekable();
+                let is_empty = counts.peek().is_some() && counts.all(|count| count == 0);
+                if output.status.success() && !is_empty {
                     Outcome::Passed(log)
                 } else {
                     Outcome::Failed(log)
@@ -84,6 +87,15 @@ impl TestRuns {
             Err(error) => Outcome::Failed(error.to_string()),
         }
     }
+}
+
+/// The number of tests, if `line` announces those of a test binary.
+fn tests_of(line: &str) -> Option<u32> {
+    let count = line.strip_prefix("running ")?;
+    let count = count
+        .strip_suffix(" tests")
+        .or_else(|| count.strip_suffix(" test"))?;
+    count.parse().ok()
 }
 
 /// The builds that the tests of `mutants` need: each command up to the name of a test, without running.
@@ -103,4 +115,23 @@ pub(crate) fn builds(mutants: &[Mutant]) -> BTreeSet<String> {
         words.join(" ").replace("cargo test", "cargo test --no-run")
     };
     mutants.iter().map(build).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_does_not_exist_fails() {
+        let folder = std::env::temp_dir();
+        let runs = TestRuns::new(&folder, folder.clone());
+        let run = |text: &str| runs.run(&format!("printf '{text}'"), None);
+        assert!(matches!(run("running 0 tests\\n"), Outcome::Failed(_)));
+        assert!(matches!(
+            run("running 0 tests\\nrunning 1 test\\n"),
+            Outcome::Passed(_)
+        ));
+        assert!(matches!(run("Finished\\n"), Outcome::Passed(_)));
+        assert!(matches!(runs.run("false", None), Outcome::Failed(_)));
+    }
 }
