@@ -78,7 +78,7 @@ fn wrong_settings_are_refused_before_the_first_run() {
     for engine in EngineName::value_variants() {
         let refused = checked(&args.groups().unwrap()[0], *engine).err();
         let has_none = ["redb", "lmdb"].contains(&engine.name());
-        let says = refused.is_some_and(|error| error.to_string().contains("no compaction"));
+        let says = refused.is_some_and(|error| error.to_string().contains("no full compaction"));
         assert_eq!(says, has_none, "{}", engine.name());
     }
 }
