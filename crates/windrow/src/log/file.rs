@@ -60,6 +60,7 @@ impl LogFile {
     ///
     /// # Errors
     /// `NoSpace` if the disk is full (I1); `Poisoned` after an earlier failure.
+    #[inline]
     pub(crate) fn reserve(&mut self, end: u64, length: u64) -> Result<()> {
         self.shared.check_sound()?;
         let needed = end + length;
@@ -101,6 +102,7 @@ impl LogFile {
     }
 
     /// Writes `bytes` at `offset`. An error breaks the log.
+    #[inline]
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         write_all_at(self.shared.file(), bytes, offset).map_err(|error| {
             self.shared.mark_broken();

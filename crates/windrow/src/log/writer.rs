@@ -92,6 +92,7 @@ impl LogWriter {
 
     /// Begins a record: the caller appends the payload to the returned buffer, whose first
     /// [`HEADER_BYTES`] are the header.
+    #[inline]
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.chunk.clear();
         self.chunk.shrink_to(CHUNK_KEPT_BYTES);

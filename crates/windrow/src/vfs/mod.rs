@@ -205,6 +205,7 @@ pub fn read_exact_at(file: &dyn File, mut buffer: &mut [u8], mut offset: u64) ->
 ///
 /// # Errors
 /// The error of the write; an unknown part of `buffer` was written before it.
+#[inline]
 pub fn write_all_at(file: &dyn File, mut buffer: &[u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match file.write_at(buffer, offset) {

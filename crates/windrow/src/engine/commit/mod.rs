@@ -73,6 +73,7 @@ pub(super) struct Sequenced {
 }
 
 impl Sequenced {
+    #[inline]
     fn insert(&self, write: &Write<'_>) -> Result<Inserted> {
         match &self.logged {
             None => write.insert(self.first),

@@ -106,6 +106,7 @@ impl<T, R> CommitQueue<T, R> {
 
     /// Waits for a turn. If another writer leads, calls `payload` for the request to that leader; it adds
     /// `bytes` to the size of a group.
+    #[inline]
     pub(crate) fn enter(&self, bytes: usize, payload: impl FnOnce() -> T) -> Turn<'_, T, R> {
         self.take_turn(bytes, || Some(payload()))
     }
@@ -194,6 +195,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
 
     /// Batches queued requests from the front while their sum stays within `bytes_max`, up to the first
     /// that asks for exclusive leadership.
+    #[inline]
     pub(crate) fn build_group(&mut self, bytes_max: usize) {
         let mut state = self.queue.state.lock();
         let mut space = bytes_max;
@@ -214,6 +216,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     }
 
     /// Sends each follower its answer; calls `answer` in the order of [`requests`](Self::requests).
+    #[inline]
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> R) {
         if self.group.is_empty() {
             return;
@@ -228,6 +231,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
 
     /// Waits until every follower has reported. Returns whether all of them succeeded.
     #[must_use]
+    #[inline]
     pub(crate) fn wait_for_followers(&self) -> bool {
         if self.group.is_empty() {
             return true;
@@ -240,6 +244,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     }
 
     /// Reports to the group that its writes are visible, and passes the leadership on.
+    #[inline]
     pub(crate) fn finish(mut self) {
         self.published = true;
     }

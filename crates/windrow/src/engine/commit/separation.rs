@@ -47,6 +47,7 @@ impl Touched {
     }
 
     /// Writes the values before `log` refers to them (I2 of [`value_log`](super::value_log)). Returns the bytes written.
+    #[inline]
     pub(super) fn write(&self, log: &LogSync) -> Result<u64> {
         let mut bytes = 0;
         for keyspace in &self.keyspaces {
@@ -60,6 +61,7 @@ impl Touched {
 
     /// Accepts the values: the record that points to them was written, with entries up to `last`. Returns
     /// whether any memtable has reached its limit of value bytes.
+    #[inline]
     pub(super) fn accept(&self, last: SequenceNumber) -> bool {
         let mut is_enough = false;
         for keyspace in &self.keyspaces {
