@@ -1,19 +1,6 @@
 //! Checks a data block once, then searches it in place without allocation.
 //!
-//! A payload is
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 4 | number of entries, at least 1 |
-//! | 4 | length of the prefix that all keys share |
-//! | 4 | offset of the slots |
-//! | 8 | smallest sequence number << 8, plus the width of a trailer in bytes, 1 to 8 |
-//! | | the shared prefix |
-//! | | the entries, one after the other |
-//! | 2 or 4 each | slots: the offset of each entry; 4 bytes if the slots begin beyond 64 KiB |
-//!
-//! and an entry is: length of the suffix (varint), suffix, length of the value (varint),
-//! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, value.
+//! See "Data blocks" in `docs/format.md`.
 //!
 //! A block may begin anywhere in the given bytes, such as a mapped file. All offsets count from their front.
 //!

@@ -111,7 +111,7 @@ proptest! {
         let mut bytes = build(&entries);
         for (at, byte) in damage {
             let length = bytes.len();
-            // Mostly where it hurts: the header and the slots.
+            // Mostly in the header and the slots.
             let at = at.index(length.min(60));
             bytes[if byte % 2 == 0 { at } else { length - 1 - at }] = byte;
         }

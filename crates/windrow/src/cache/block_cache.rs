@@ -38,7 +38,7 @@ pub(crate) struct BlockCache {
     fitting: Mutex<()>,
 }
 
-/// The capacity changes in steps of this fraction of the largest one.
+/// The capacity changes in steps. This many steps make the largest capacity.
 const STEPS: u64 = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -135,7 +135,7 @@ impl BlockCache {
         self.blocks.insert(Key::from(place), block);
     }
 
-    /// Sets the capacity to `bytes`, at most that of [`new`](Self::new).
+    /// Sets the capacity to `bytes`, rounded down to a step, at most that of [`new`](Self::new).
     pub(crate) fn fit(&self, bytes: u64) {
         let step = (self.bytes_max / STEPS).max(1);
         let wanted = bytes.min(self.bytes_max) / step * step;

@@ -1,13 +1,13 @@
 //! A bounded cache of open files.
 //!
-//! Each file of a version has a [`FileSlot`]. A read takes the open file out of its slot without a
-//! lock; only opening and closing take locks. The clock algorithm closes files that exceed the bounds
-//! on their number and their memory, if no read used them since the hand last passed. The hand skips
-//! files that a reader holds: closing them would free nothing, and they might be opened twice.
+//! Each file of a version has a [`FileSlot`]. A read borrows the open file from its slot without a lock;
+//! only opening and closing take locks. The clock algorithm closes files that exceed the bounds on their
+//! number and their memory, if no read used them since the hand last passed. The hand skips files that a
+//! reader holds: closing them would free nothing, and they might be opened twice.
 //!
 //! Invariants:
 //! - I1. A slot that holds a file is on the clock exactly once.
-//! - I2. A file taken out of a slot stays usable until it is dropped.
+//! - I2. A borrowed file stays usable until it is dropped.
 //!
 //! Concurrency: lock order is the `opening` lock of a slot, then the clock.
 

@@ -2,8 +2,8 @@
 //!
 //! A compressed body is the length before compression as a little-endian `u32`, then the codec's
 //! bytes. Invariants:
-//! - I1. The stored length is never trusted: above [`BLOCK_BYTES_MAX`], or above what the codec
-//!   could make of the present bytes, it is damage and nothing is allocated.
+//! - I1. The stored length is never trusted: above [`BLOCK_BYTES_MAX`], or above what LZ4 could make of the
+//!   present bytes, it is damage and nothing is allocated.
 //! - I2. Decompression yields exactly the stored length or fails.
 
 use super::reader::DecodeError;
@@ -23,7 +23,8 @@ pub enum Compression {
     Zstd = 2,
 }
 
-/// The longest block before compression: space for the largest value and key, and their header.
+/// The most bytes that a body may have before compression: more than any block, batch or value that is
+/// compressed.
 pub(crate) const BLOCK_BYTES_MAX: usize = 32 << 20;
 
 /// The bytes of the stored length.
@@ -144,7 +145,7 @@ pub(crate) fn unpacked_length(codec: Compression, body: &[u8]) -> Result<usize, 
     unpacked_length_by_front(codec, body, body.len())
 }
 
-/// As [`unpacked_length`], for a body of `length` bytes that begins with `front`.
+/// The same for a body of `length` bytes that begins with `front`.
 pub(crate) fn unpacked_length_by_front(
     codec: Compression,
     front: &[u8],

@@ -9,7 +9,7 @@ pub(crate) struct DecodeError {
     pub(crate) what: &'static str,
     /// The offset in the decoded bytes.
     pub(crate) offset: usize,
-    /// Whether the bytes are sound but come from a newer version of the format.
+    /// Whether the bytes are sound but need a newer version or a feature that is off.
     pub(crate) unsupported: bool,
 }
 
@@ -39,7 +39,8 @@ impl DecodeError {
             crate::Error::new(
                 crate::ErrorKind::Unsupported,
                 format!(
-                    "{file} needs a newer version of Windrow: {} at offset {offset}",
+                    "{file} needs a newer version of Windrow or a feature that is off: {} at offset \
+                     {offset}",
                     self.what
                 ),
             )

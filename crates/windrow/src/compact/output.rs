@@ -62,7 +62,7 @@ pub(crate) struct Output<'a, 'keys> {
     /// Decides the ends of files. Without it the output is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
     targets: Option<Targets<'keys>>,
-    /// The file that entries are appended to, unless the file is new.
+    /// The file that entries are appended to; `None` for a new file.
     target: Option<FileNumber>,
     writer: Option<TableWriter>,
     finished: Vec<FileMeta>,

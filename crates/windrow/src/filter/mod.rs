@@ -4,10 +4,9 @@
 //! read: its high half picks the line, its low half the bits within it, so a probe touches one
 //! cache line.
 //!
-//! A unit on disk is: algorithm (u8, 1), bits set per key (u8), its number in the segment (u8, from
-//! 0), a zero byte, number of lines (u32), the lines. A segment holds up to four units that are
-//! independent, so that the rates of false positives multiply: a reader that loads the first two
-//! spends the bits of two and rejects as much as one filter of as many bits would.
+//! A segment holds up to four *units* ("Filter units" in `docs/format.md`). They are independent, so their
+//! rates of false positives multiply: a reader that loads the first two spends the bits of two, and rejects
+//! the same part of the keys as one filter with these bits.
 //!
 //! Invariants:
 //! - I1. A key that was added is never rejected.
@@ -215,11 +214,12 @@ pub(crate) fn units_rate(units: impl Iterator<Item = u64>, keys: u64) -> f64 {
         .product()
 }
 
-/// Filters with a higher rate of false positives are of no use for estimates.
+/// If the filters together have a higher rate of false positives, they are of no use for estimates.
 const RATE_MAX: f64 = 0.9;
 
-/// About how many of `probed` keys are in any of some segments, given that `passed` of them passed the
-/// filter of one, and the `rates` of false positives of these. All of them if the rates are too high.
+/// About how many of `probed` keys are in at least one of some segments. `passed` of them passed the filter
+/// of at least one; `rates` are the rates of false positives of these filters. All of the keys if the rates
+/// are too high.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -99,7 +99,7 @@ fn units_are_independent() {
             *count += 1;
         }
     }
-    // Each unit passes as large a part of what the units before it passed.
+    // Each unit passes the same fraction of what the units before it passed.
     let single = f64::from(passed[1]) / f64::from(passed[0]);
     assert!((single / theory(3.0) - 1.0).abs() < 0.1);
     for pair in passed.windows(2) {

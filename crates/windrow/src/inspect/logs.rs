@@ -75,7 +75,7 @@ fn chunks(
     Ok(records)
 }
 
-/// Between two records, and behind the last one, stand only sync markers.
+/// Shows the sync markers of `range`. Nothing else is between two records, or behind the last one.
 fn markers(range: Range<u64>, report: &mut Report<'_>) -> Result<()> {
     for offset in range.step_by(HEADER_BYTES) {
         report.show(&Record::new("sync_marker").number("offset", offset))?;

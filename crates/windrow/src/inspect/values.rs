@@ -131,7 +131,7 @@ impl ReadBuffer<'_> {
         self.offset + self.passed as u64
     }
 
-    /// The bytes from the position on: at least so many, or all that are left.
+    /// The bytes from the position on: at least `count`, or all that are left.
     fn fill(&mut self, count: usize) -> io::Result<&[u8]> {
         let left = usize::try_from(self.length - self.position()).unwrap_or(usize::MAX);
         if self.bytes.len() - self.passed < left.min(count) {
@@ -155,7 +155,7 @@ mod tests {
     use crate::value::ValueLogWriter;
     use crate::vfs::{OpenMode, OsVfs, Vfs, write_all_at};
 
-    /// With keys in its records a file is checked, and what is behind a damaged record is shown.
+    /// Records with keys are verified, and the records behind a damaged one are shown.
     #[test]
     fn records_with_keys_are_verified() {
         let folder = tempfile::tempdir().unwrap();

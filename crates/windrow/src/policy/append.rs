@@ -32,21 +32,22 @@ use super::summary::{FileSummary, TreeSummary};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::options::{KeyspaceOptions, SegmentLimit};
 
-/// An appended piece should have this many bytes on average: below that, the sync costs more than
-/// the bytes that it saves. Smaller if files are smaller than the default.
+/// An appended piece should have this many bytes on average: below that, the sync costs more than the bytes
+/// that it saves. Less if files are short, see [`PIECE_PART_MIN`].
 const PIECE_BYTES_MIN: u64 = 64 << 10;
 
-/// The part of a target file that a piece has on average at least.
+/// A target file divided by this is long enough for an average piece.
 const PIECE_PART_MIN: u64 = 32;
 
-/// Nothing is appended to a file of the length of so many target files, nor if pieces would be longer on average:
-/// then the compaction cuts its output into files. So a file is shorter than twice as many, unless keys come unevenly.
+/// Nothing is appended to a file that is as long as this many target files, nor if pieces would be longer
+/// on average: the compaction then cuts its output into files. So a file is shorter than twice that, unless
+/// keys come unevenly.
 const FILE_PARTS_MAX: u64 = 4;
 
 /// Scales the root of a ratio to a number of segments. `docs/simulation.md` has the costs of other values.
 const SEGMENTS_SCALE: f64 = 1.7;
 
-/// Files of level 1 may have so many segments at least.
+/// Files of level 1 may have at least this many segments.
 const SEGMENTS_LEVEL_ONE: usize = 6;
 
 /// How many segments a file of each level may have, indexed by level; 1 past the end.

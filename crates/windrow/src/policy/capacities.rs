@@ -23,8 +23,8 @@ use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
-/// A level of so many files is cut finely enough for small compactions. If a tree would have too many files, only the
-/// files of levels with more than these grow.
+/// A level of this many files is cut finely enough for small compactions. If a tree would have too many
+/// files, only the files of levels with more files than this grow.
 const LEVEL_FILES: u64 = 128;
 
 /// The capacity of every level in logical bytes, indexed by level, `0..=level_count`.
@@ -48,7 +48,8 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
 /// the tree would otherwise have too many files. It is the same in all large levels, so that a file overlaps as many
 /// files of the level below as the size ratio says.
 ///
-/// Files are at least half full on average, so there are at most twice as many, and those of small levels.
+/// Files are at least half full on average. So there are at most twice `files_max`, and those of small
+/// levels.
 pub(crate) fn target_file_bytes<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -66,7 +67,7 @@ pub(crate) fn target_file_bytes<K>(
 ///
 /// With S bytes in that level, a capacity of S over the product of the ratios below level i fits. A
 /// capacity goes from its nominal value to the one that fits by a geometric mean, weighed by the
-/// [throttle](space_throttle). So a little more space taken changes it a little.
+/// [throttle](space_throttle). So a small change of the space changes it little.
 pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let mut capacities = capacities(options, tree.level_count);
     let throttle = space_throttle(tree, options);
@@ -158,7 +159,7 @@ pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
     tree.levels.iter().map(|files| kept_bytes(files)).sum()
 }
 
-/// The least number of these that are live, not less than 1.
+/// The least number of these bytes that are live, not less than 1.
 pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
     let files = || tree.levels.iter().flatten();
     let once = |file: &FileSummary<K>| {

@@ -34,7 +34,7 @@ const MOVES_MAX: u64 = 1 << 20;
 /// The most logs of one garbage collection, which has all of them open.
 pub(crate) const VICTIMS_MAX: usize = 64;
 
-/// At least so many fragments go together, unless fewer make a whole log.
+/// At least this many fragments go together, unless fewer make a whole log.
 const FRAGMENTS_MIN: usize = 8;
 
 /// The part of the open log that must be garbage for it to be sealed early.

@@ -142,7 +142,7 @@ pub(crate) fn value_log_bytes(held: u64, options: &KeyspaceOptions) -> u64 {
     value_log_bytes_min(options).max(held / VALUE_LOGS)
 }
 
-/// Up to so many value logs have the least length. Beyond that, the next one is this part of all of them.
+/// Up to this many value logs have the least length. Beyond that, the next one is this part of all of them.
 const VALUE_LOGS: u64 = 512;
 
 /// Whether a value log of `bytes` and `records` is full, so that the next one is begun, if value logs are to have

@@ -127,7 +127,7 @@ pub(crate) fn merged_cut_bytes(table: u64, transient: u64, is_in_place: bool) ->
     }
 }
 
-/// One of so many bytes in a transient log is a [cut byte](cut_bytes).
+/// One of this many bytes in a transient log is a [cut byte](cut_bytes).
 pub(crate) const TRANSIENT_PARTS: u64 = 4;
 
 /// A segment of a table file.

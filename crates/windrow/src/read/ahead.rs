@@ -6,9 +6,9 @@
 //! device reads many at once. Values that are close together, as in a transient log, take one call per
 //! file and batch.
 //!
-//! A scan over cached values pays little. It only *checks* now and then whether a value is cached, and
-//! checks more rarely after each hit. The third check after two misses starts the prefetcher, and a batch
-//! of which every value is cached stops it. A seek or a backward step of the cursor restarts the checks.
+//! A scan over cached values costs little more. It only *checks* now and then whether a value is cached,
+//! and checks more rarely after each hit. The check after two misses starts the prefetcher, and a batch of
+//! cached values only stops it. A seek or a backward step of the cursor restarts the checks.
 //!
 //! Invariants:
 //! - I1. The results of the cursor do not depend on the prefetcher. The prefetcher ignores its errors; the
@@ -42,8 +42,8 @@ const GAP_BYTES: u64 = 16 << 10;
 /// The number of close cache misses before the prefetcher starts.
 const MISSES: u32 = 2;
 
-/// The most reads between two checks while all values are cached. After a miss the interval is two, and
-/// doubles with each hit.
+/// The most reads between two checks while all values are cached. After a miss the next read is checked,
+/// and each hit doubles the interval.
 const INTERVAL_MAX: usize = 64;
 
 /// The read-ahead of one cursor.

@@ -1,7 +1,7 @@
 //! A cursor over visible entries that reads their separated values.
 //!
-//! It reads a separated value at the first call for it, once per entry. This read can fail. A scan of keys
-//! alone reads no values.
+//! It reads a separated value at the first call of [`value`](EntryCursor::value), once per entry. This read
+//! can fail. A scan of keys alone reads no values.
 //!
 //! Concurrency: owned by one thread; it keeps the value files of its version alive.
 
@@ -18,8 +18,7 @@ use crate::base::{Result, Sibling};
 use crate::manifest::ValueFiles;
 use crate::value::OpenValues;
 
-/// A [`VisibleCursor`] that reads a separated value at the first call of [`value`](EntryCursor::value).
-/// A scan of keys alone reads no values.
+/// A [`VisibleCursor`] that also reads values.
 pub(crate) struct EntryCursor<C> {
     visible: VisibleCursor<C>,
     /// The separated value of the present entry, after its read.

@@ -3,9 +3,9 @@
 //! A binary heap orders the children by their current entries: the smallest first in forward direction,
 //! the largest first in backward direction. The child on top is the leader. The better of its two heap
 //! children is the runner-up. While the leader precedes the runner-up, a step costs one comparison, and
-//! none if the leader is the only child. So the cursor gallops through consecutive entries of one child,
-//! and the other children cost nothing. A child that is [ahead](Cursor::is_ahead) reads its entry only
-//! when it reaches the top.
+//! none if the leader is the only child. So the steps through consecutive entries of one child cost the
+//! same for any number of children. A child that is [ahead](Cursor::is_ahead) reads its entry only when it
+//! reaches the top.
 //!
 //! Invariants:
 //! - I1: The heap holds exactly the valid children.

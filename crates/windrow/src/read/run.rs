@@ -1,9 +1,10 @@
 //! A cursor that concatenates the segments of one sorted run.
 //!
-//! The manifest has the smallest and the largest key of each segment. A seek to one of these two keys
-//! stays *ahead*: the cursor shows the key, and opens the file and reads a block only at
-//! [`arrive`](Cursor::arrive). So a seek over many runs reads only the runs that hold keys on both
-//! sides of the target, and a scan reads the others when it reaches them.
+//! The manifest has the smallest and the largest key of each segment. A seek to a key before a segment
+//! stays *ahead* of it, and so does a seek to an end of the run: the cursor shows the smallest or the
+//! largest key, and opens the file and reads a block only at [`arrive`](Cursor::arrive). So a seek over
+//! many runs reads only the runs that hold keys on both sides of the target, and a scan reads the others
+//! when it reaches them.
 //!
 //! Concurrency: owned by one thread; it keeps its files alive.
 

@@ -306,7 +306,7 @@ fn a_cursor_changes_direction_during_writes() {
 fn keys_that_change_under_a_cursor_are_corruption() {
     let mut cursor = MergingCursor::new(vec![list(1..9, 1), list(1..9, 2)]);
     cursor.seek(&[5], SequenceNumber::MAX).unwrap();
-    // As a mapping shows whose file was damaged after it had been verified.
+    // So does a mapping if its file is damaged after the verification.
     cursor.children_mut()[0].damaged = Some((3, vec![6]));
     assert_eq!(cursor.prev().unwrap_err().kind(), ErrorKind::Corruption);
     assert!(!cursor.is_valid());

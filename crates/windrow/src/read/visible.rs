@@ -42,7 +42,7 @@ impl KeyRange {
         }
     }
 
-    /// The first and the last key that the range allows, if it has bounds.
+    /// The lower and the upper bound, whether included or not; `None` without one.
     pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
             match bound {

@@ -38,7 +38,7 @@ impl Table {
     /// in a value file that `check_value` finds damaged.
     ///
     /// # Errors
-    /// `Io` if a file cannot be read.
+    /// `Io` if a file cannot be read; those of `check_value`, except `Corruption`.
     pub(crate) fn verify(
         self: &Arc<Self>,
         damage: &mut Vec<Error>,

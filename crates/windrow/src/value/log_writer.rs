@@ -1,15 +1,16 @@
 //! Appends values to a value log.
 //!
 //! Owns the end of the file. The leader of a group commit appends the large values of the group, writes
-//! them with one write, and then writes the record of the write-ahead log that points to them. Space is
-//! reserved ahead of the bytes, so a full disk is met before any value counts.
+//! them, and then writes the record of the write-ahead log that points to them. Values up to
+//! [`WRITE_BYTES`] together are one write. Space is reserved ahead of the bytes, so a full disk fails the
+//! group before any value counts.
 //!
 //! Invariants:
 //! - I1. Records lie one after the other in commit order, without gaps. No offset is written twice: if
 //!   a group fails after its values are written, the log ends before them.
 //! - I2. [`written`](LogSync::written) covers a value before any record that points to it is written.
-//! - I3. `NoSpace` means that nothing counts that was appended since the last `write`. Any other
-//!   failure breaks the log for good.
+//! - I3. `NoSpace` means that nothing counts that was appended since the last
+//!   [`keep`](ValueLogWriter::keep). Any other failure breaks the log for good.
 //!
 //! Concurrency: one thread at a time; [`LogSync`] is shared with all.
 

@@ -1,4 +1,4 @@
-//! The bounded set of open value files, and what reads of them are counted.
+//! The bounded set of open value files, and the counts of their reads.
 //!
 //! Concurrency: that of [`OpenFiles`].
 

@@ -2,16 +2,16 @@
 //!
 //! Each file has a read buffer, which advances over the file as pointers ascend. Pointers through a
 //! relocation table come in another order than that of the table, so blocks of relocation tables are
-//! cached. The mapping is never used, so a failed read is an error here.
+//! cached. The mapping is never used, so a failed read is an error and no signal.
 //!
 //! Invariants:
 //! - I1. No byte of a file is read twice while its pointers ascend and it keeps its buffer.
 //! - I2. Memory is [`READ_BUFFERS_BYTES`], divided over the buffers. Each buffer takes between
 //!   [`SMALL_READ_BUFFER_BYTES`] and [`READ_BUFFER_BYTES`], and there are at most
 //!   [`READ_BUFFERS_MAX`]; the least recently used is evicted. One record that is longer than a buffer
-//!   and one decompressed value come on top. The memory tracker counts all. A new buffer is
-//!   small, or as long as one record, if the tracked memory is used up or the pointers into the file do
-//!   not ascend: what follows a record is then not read next.
+//!   and one decompressed value come on top. The memory tracker counts all. A buffer that moves stays
+//!   small, or as long as one record, if the tracked memory is used up or the pointers into the file do not
+//!   ascend: what follows a record is then not read next.
 //! - I3. No value is returned that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //! - I5. If the bytes to read of a file are known, its buffer is no longer than the rest of them, except
@@ -108,7 +108,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Keeps a block, and evicts others that exceed what they take now plus `space`.
+    /// Keeps a block, and evicts others until all take at most `space` more than now.
     ///
     /// The first is evicted: pointers come in any order here, so all are equally good.
     fn keep(&mut self, place: Place, block: &[u8], space: u64) {

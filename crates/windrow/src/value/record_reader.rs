@@ -1,7 +1,7 @@
 //! Reads the records of a value log from front to back.
 //!
 //! Invariants:
-//! - I1. Memory is one buffer of [`BUFFER_BYTES`], which holds all of a record but its value.
+//! - I1. Memory is one buffer of [`BUFFER_BYTES`], which holds all of a record except its value.
 //! - I2. A returned record is well-formed and lies within the records of the file. Its checksum is not
 //!   verified.
 //!

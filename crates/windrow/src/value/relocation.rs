@@ -46,7 +46,7 @@ pub(super) const HEADER_BYTES: usize = 4 + 1 + 8 + 2;
 /// Two offsets of six bytes.
 const ENTRY_BYTES: usize = 12;
 
-/// All blocks of a table but the last are full.
+/// The entries of a full block. All blocks of a table except the last are full.
 pub(super) const BLOCK_ENTRIES: usize = 340;
 
 /// The longest block.

@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - I1. Records lie one after the other from offset 0, without gaps.
-//! - I2. Memory is one write buffer, one key and the compressed form of one value.
+//! - I2. Memory is one write buffer and the compressed form of one value.
 //!
 //! Concurrency: none; that of [`FileWriter`].
 

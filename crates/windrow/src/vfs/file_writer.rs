@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - I1. Bytes lie one after the other from the start, without gaps.
-//! - I2. Memory is one buffer. A piece that is longer than [`WRITE_BYTES`] is written from where it is.
+//! - I2. Memory is one buffer. A piece of [`WRITE_BYTES`] or more is written from where it is.
 //!
 //! Concurrency: none; a writer belongs to one job. Dropped before `sync`, it leaves a file that nothing
 //! names, or bytes that nothing names at the end of one. After an error it can only be dropped.

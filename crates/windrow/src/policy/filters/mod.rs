@@ -39,7 +39,7 @@ const BITS_MAX: f64 = 24.0;
 const RESERVE_BITS: f64 = 4.0;
 
 /// Fewer bits per key are not worth a unit or a probe: they pass more than 0.62 of all absent keys.
-/// A limit at 0.5 would leave the last level without a filter at 2 bits per key, which costs 1.1
+/// A limit at a rate of 0.5 would leave the last level without a filter at 2 bits per key, which costs 1.1
 /// reads per absent key instead of 0.7.
 const UNIT_BITS_MIN: f64 = 1.0;
 

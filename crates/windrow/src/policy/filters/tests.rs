@@ -102,7 +102,7 @@ fn published_rates() {
 
 #[test]
 fn a_fraction_is_what_a_file_holds_of_its_range() {
-    // A run over three files, of which one begins after the run's end.
+    // A run over two of three files. The third begins after its end.
     let tree = tree(
         2,
         vec![

@@ -1,8 +1,8 @@
 //! Which entries a compaction or a flush keeps.
 //!
-//! It meets the versions of a key newest first. A version is *superseded* if no reader can
-//! read it: no reader's sequence number lies between it and the next newer version. A tombstone is *spent* if
-//! every reader sees it or something newer, and no deeper level can hold a version that it hides.
+//! The job meets the versions of a key newest first. A version is *superseded* if no reader can read it: no
+//! reader's sequence number lies between it and the next newer version. A tombstone is *spent* if every
+//! reader sees it or something newer, and no deeper level can hold a version that it hides.
 //!
 //! The next newer version counts whether or not it was kept itself. After a spent tombstone every
 //! older version is superseded, because no reader's sequence number lies below the tombstone.

@@ -6,7 +6,7 @@ use crate::base::FileNumber;
 use crate::policy::pick::Compaction;
 use crate::policy::summary::{FileSummary, TreeSummary};
 
-/// A subcompaction writes at least so many files of the target size.
+/// A subcompaction writes at least this many files of the target size.
 const FILES_MIN: u64 = 4;
 
 /// Where the subcompactions of `compaction` end, except the last, as the keys with which the next ones begin,

@@ -8,8 +8,8 @@ use std::borrow::Borrow;
 use crate::base::FileNumber;
 use crate::policy::summary::FileSummary;
 
-/// The keys between two files that are appended to get a file of their own from this part of a target file on. Fewer
-/// bytes go to the file before them.
+/// The keys between two files that are appended to get a file of their own if they have at least a target
+/// file divided by this. Fewer bytes go to the file before them.
 const GAP_PART_MIN: u64 = 4;
 
 /// A part of the output of a compaction that goes to one place.

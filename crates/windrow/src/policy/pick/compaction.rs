@@ -2,10 +2,10 @@
 //!
 //! Level 0 gives whole groups of runs, oldest first. A deeper level gives the file with the smallest ratio of
 //! overlapping bytes below to its own bytes, the first one after the cursor among equals. That holds whether it is
-//! rewritten or appended to: a later rewrite includes what was appended. A level that is mostly in transient logs gives
-//! just the first file after the cursor.
+//! rewritten or appended to: a later rewrite includes what was appended. A level that keeps more bytes in
+//! value files than in tables gives just the first file after the cursor.
 //!
-//! In both cases each neighbour joins whose own overlap is among the lower files already: it goes down at no
+//! In both cases a neighbour joins if its own overlap is among the lower files already: it goes down at no
 //! further cost.
 
 use super::groups::RunGroup;
@@ -53,8 +53,9 @@ pub(super) fn compact_group<K: Ord + Clone>(
 
 /// Compacts the file of `level` that costs least per byte.
 ///
-/// A level that is mostly in transient logs gives the next file in key order instead. Then all tables that refer to one
-/// file of a transient log go down together, and none stays that would keep the rest of it.
+/// A level that keeps more bytes in value files than in tables gives the next file in key order instead.
+/// Then all tables that refer to one file of a transient log go down together, and none stays that would
+/// keep the rest of it.
 pub(super) fn compact_cheapest<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,

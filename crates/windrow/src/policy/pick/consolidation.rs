@@ -1,8 +1,8 @@
 //! Consolidations and read-triggered compactions: fewer runs for range reads.
 //!
 //! A visit of a range read to one more run reads a block. Once the visits have read as many bytes as the
-//! compaction would move, the compaction pays. So whatever is read, at most twice the bytes are moved that
-//! could have been.
+//! compaction would move, the compaction pays. So for any reads, the bytes that these visits read and the
+//! compaction moves are at most twice the least possible.
 
 use super::compaction::compact_group;
 use super::groups::RunGroup;

@@ -11,7 +11,8 @@ use super::plan::Plan;
 use super::rules::Rules;
 use crate::policy::summary::{FileSummary, TreeSummary, entries, overlapping};
 
-/// One tombstone may rewrite so many entries of the level below, about as many as any other entry does.
+/// One tombstone may rewrite this many entries of the level below. Any other entry rewrites about the same
+/// number.
 const ENTRIES_PER_TOMBSTONE_MAX: u64 = 8;
 
 /// Takes a file that is mostly tombstones down from level `first` or deeper.

@@ -42,8 +42,8 @@ pub(super) fn compact<K: Ord + Clone>(
     })
 }
 
-/// The part of a tree's logical bytes that transient log files may take: 1/T, as much as the levels above the last
-/// hold of a full tree.
+/// The part of a tree's logical bytes that transient log files may take: 1/T, about the part of a full tree
+/// that is above the last level.
 fn fraction(options: &KeyspaceOptions) -> f64 {
     1.0 / options.size_ratio
 }

@@ -9,9 +9,10 @@ use std::ops::Range;
 use super::inputs::Inputs;
 use crate::policy::summary::{FileSummary, TreeSummary, bytes, logical_bytes, overlapping};
 
-/// A neighbour may have so many times the [mean cost](mean_cost). A neighbour that costs more has few entries
-/// for its key range, and compactions from above will bring more entries to it. If such neighbours were
-/// taken, a quarter to a third more would be written in all under small memtables (measured).
+/// A neighbour may have at most this many times the [mean cost](mean_cost). A neighbour that costs more has
+/// few entries for its key range, and compactions from above will bring more entries to it. If such
+/// neighbours were taken, a quarter to a third more would be written in all under small memtables
+/// (measured).
 const NEIGHBOUR_COST_MAX: f64 = 1.5;
 
 /// What a compaction that puts values in place should read of each transient log at least (D6).

@@ -12,7 +12,7 @@
 //! | 256 MiB | 8 | 0.54 | 0.94 |
 //! | 512 MiB | 4 | 1.10 | 2.32 |
 //!
-//! Without the cuts at the ends of files below, overwriting on costs 10 to 15 percent more.
+//! Without the cuts at the ends of files below, further overwrites cost 10 to 15 percent more.
 
 use super::Random;
 use super::model::{Key, Model};

@@ -260,7 +260,7 @@ fn tombstones_are_not_appended_to_what_they_hide() {
     ] {
         assert_eq!(range(&parse_tree(tree), SequenceNumber::MAX), expected);
     }
-    // What was written since stays.
+    // Newer entries stay.
     let mut since = parse_tree("| | 9:0-9/4+segments=2");
     since.levels[2][0].segments[1].sequence_min = SequenceNumber::MAX;
     assert_eq!(range(&since, 1), "idle");

@@ -137,7 +137,7 @@ fn failed_logs_go_alone_and_block_nothing() {
     let tree = tree_over(vec![failed(2, 10, 60, 1), log(4, 400, 0)]);
     assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
     assert_eq!(chosen(&tree, 1.1), [2]);
-    // At most so many logs are allowed.
+    // The caller may allow fewer logs.
     let many = tree_over((2..10).map(|number| log(number, 1, 60)).collect());
     assert_eq!(victims(&many, &options(1.1), 3).len(), 3);
     assert_eq!(victims(&many, &options(1.1), 1).len(), 1);

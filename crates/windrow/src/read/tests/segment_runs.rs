@@ -372,7 +372,7 @@ fn a_seek_reads_only_segments_with_keys_on_both_sides() {
     // The first segment of the first file and the last level hold keys on both sides.
     let sought = read(&|merged| merged.seek(&[10], 9).unwrap());
     assert_eq!(sought, (2, 2, 2));
-    // Whoever comes to a segment opens it.
+    // A step into a segment opens it.
     let stepped = read(&|merged| {
         merged.next().unwrap();
         assert_eq!((merged.key(), merged.trailer().sequence()), (&[11][..], 5));
@@ -389,7 +389,7 @@ fn a_seek_reads_only_segments_with_keys_on_both_sides() {
     assert_eq!(turned.2, 4, "the file that ends with 9");
     // A seek behind everything reads nothing.
     assert_eq!(read(&|merged| merged.seek(&[100], 9).unwrap()), (0, 0, 4));
-    // Only runs that an only one would save are counted for their files.
+    // Only visits that a consolidation would save are counted for the files.
     let visits = || -> Vec<u64> {
         let files = fixture.version.levels()[1..]
             .iter()

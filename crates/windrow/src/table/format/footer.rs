@@ -1,18 +1,9 @@
 //! The footer: the fixed-size end of a segment, with the places of its other parts.
 //!
-//! | bytes | what |
-//! |---|---|
-//! | 8 | magic |
-//! | 4 | format version |
-//! | 4 | zero |
-//! | 8 | file number |
-//! | 8 | segment id |
-//! | 8 | offset of the segment in the file |
-//! | 8 | offset of the footer before this one, or all ones |
-//! | 16 each | offset and length of: index, properties, filter units 1 to 4 (zeroes where absent) |
-//! | 4 | checksum of the bytes above, seeded with (file, segment, offset of the footer) |
+//! See "Footer" in `docs/format.md`.
 //!
-//! Every later version keeps the places of the length, the magic, the version and the checksum.
+//! Every later version keeps the length of the footer and the places of the magic, the version and the
+//! checksum.
 //!
 //! Invariant I1: data blocks, filter units, index, properties and footer fill the segment in this
 //! order without gaps, so each of its bytes is under a checksum.

@@ -5,8 +5,7 @@
 //! blocks). If a key exists, its newest version is in the first block whose separator is at least the
 //! key.
 //!
-//! On disk: number of blocks (varint), then for each block its stored length (varint) and its
-//! separator after its length. Data blocks lie one after the other from the start of the segment.
+//! See "Index block" in `docs/format.md`. Data blocks lie one after the other from the start of the segment.
 
 use crate::base::key::shared_bytes;
 use crate::base::limits::KEY_BYTES_MAX;

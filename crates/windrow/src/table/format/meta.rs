@@ -251,7 +251,8 @@ impl FileMeta {
         self.sum(|segment| segment.references.log_bytes())
     }
 
-    /// The number of these transient logs; one that several segments refer to counts for each.
+    /// The number of transient logs that the entries refer to. One that several segments refer to counts
+    /// for each.
     pub(crate) fn transient_files(&self) -> u32 {
         let files = self.sum(|segment| segment.references.transient_files() as u64);
         u32::try_from(files).unwrap_or(u32::MAX)

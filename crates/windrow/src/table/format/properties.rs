@@ -1,9 +1,7 @@
 //! The properties block: counts, bounds and references of a segment.
 //!
-//! Fields of (tag, length, body), tags ascending. A reader refuses the file if it meets an unknown tag
-//! below [`OPTIONAL_TAGS`]; it skips unknown tags from there on.
-//!
-//! Reserved tags, all of which change reads: 16 range-deletion block, 17 prefix filter, 18 expiry.
+//! See "Properties block" in `docs/format.md`. A reader refuses the file if it meets an unknown tag below
+//! [`OPTIONAL_TAGS`]; it skips unknown tags from there on. All reserved tags change reads.
 
 use crate::base::SequenceNumber;
 use crate::base::key::SEQUENCE_MAX;

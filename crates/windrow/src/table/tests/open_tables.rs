@@ -95,7 +95,7 @@ fn open_tables_stay_within_their_bytes() {
     assert_eq!(held.bytes(), 0);
 }
 
-/// Where a thousand blocks stand.
+/// The places of a thousand blocks.
 fn places() -> impl Iterator<Item = Place> {
     (0..1000).map(|offset| Place {
         file: NUMBER,

@@ -66,7 +66,7 @@ fn a_table_records_the_references_of_its_entries() {
         )
     };
     assert_eq!(references, [of(7, 2, 198), of(8, 1, 99)]);
-    // Keys and values, wherever these stand.
+    // Keys and values, wherever these are.
     assert_eq!(meta.logical_bytes(), 5 + 3 * 90 + 8);
     assert_eq!((meta.transient_bytes(), meta.transient_files()), (297, 2));
     for source in SOURCES {

@@ -1,9 +1,8 @@
 //! The lock file of a database: the operating system's lock on it, and the name of who holds that.
 //!
 //! Whoever has the exclusive lock writes its process id and the name of its program to the file, and
-//! empties it at the end. Others that are refused report that. The text is a help for people: it may be
-//! missing or be that of an earlier process, and nothing is decided by it. Readers share the lock and
-//! write nothing.
+//! empties it at the end. Others that are refused report that. The text is for people only: it may be
+//! missing or be that of an earlier process. Readers share the lock and write nothing.
 //!
 //! I1. One lock file has at most one exclusive [`OsLock`], or any number of shared ones, in this process
 //!     and, through the operating system's lock, on this machine.
@@ -82,7 +81,7 @@ impl OsLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
-                // A shared lock is to be had only while those that hold the lock read.
+                // A shared lock succeeds only while all holders of the lock are readers.
                 if file.try_lock_shared().is_ok() {
                     return Err(refused("another process, for reading only"));
                 }
@@ -90,7 +89,7 @@ impl OsLock {
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        // Without its text the lock does as well, on a full disk for instance.
+        // The lock holds without its text too, for instance on a full disk.
         drop(write_holder(&file));
         Self::hold(&mut held, file, None)
     }
@@ -170,8 +169,8 @@ impl LockGuard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Forgotten and closed as one: in between, others of this process would fail to lock it or,
-        // by closing their own handle, release it.
+        // The entry and the file go under one lock. In between, another thread would fail to take the lock
+        // or, by closing its own handle, release it.
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let is_last = match held.get_mut(&self.0) {
             Some(Held {

@@ -211,7 +211,7 @@ fn a_mapping_outlives_the_name_and_the_handle() {
 
 #[test]
 fn the_lock_is_held_once_and_released_on_drop() {
-    // I2
+    // I1 of the lock.
     let directory = directory();
     let path = directory.path().join("LOCK");
     let lock = OsVfs.lock(&path).unwrap();
@@ -224,7 +224,7 @@ fn the_lock_is_held_once_and_released_on_drop() {
 
 #[test]
 fn a_lock_of_the_operating_system_is_respected() {
-    // I2: as another process would hold it, unknown to this one's own list.
+    // I1 of the lock: another process would hold it like this, and this one's own list lacks it.
     let directory = directory();
     let path = directory.path().join("LOCK");
     let other = fs::File::create(&path).unwrap();

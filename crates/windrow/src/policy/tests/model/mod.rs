@@ -51,7 +51,7 @@ pub(super) struct Model {
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
     transient_logs: TransientLogs,
-    /// Each transient log file counts as so many.
+    /// Each transient log file counts as this many.
     pub(super) transient_file_weight: u64,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
