@@ -1,9 +1,9 @@
 //! Statistics in the text format of Prometheus: for each metric a HELP line, a TYPE line and samples.
 //!
-//! The metrics stand in tables, one for each thing that is measured: the database, a keyspace, a level.
-//! Sizes are in bytes. A counter ends in `_total` and counts since the database was created; the present
+//! The metrics are in tables, one for each thing that is measured: the database, a keyspace, a level.
+//! Sizes are in bytes. A counter ends in `_total` and counts since the database was created. The present
 //! state is a gauge. Counters of reads, stalls and memory are left out: each command opens the database
-//! itself, so they would only count the command.
+//! itself, so they would count only the command.
 //!
 //! Concurrency: none; no state.
 
@@ -77,14 +77,14 @@ metrics! { LIFETIME of LifetimeStats:
     Counter "windrow_subcompactions_total" subcompactions,
         "Key ranges of compactions, each done by one thread.";
     Counter "windrow_compaction_written_bytes_total" compaction_bytes_written,
-        "Bytes of tables written by compactions.";
+        "Bytes of new tables written by compactions, and of transient logs that they rewrite.";
     Counter "windrow_compaction_read_bytes_total" compaction_bytes_read,
         "Bytes of tables read by compactions.";
     Counter "windrow_appends_total" appends, "Segments that compactions appended to tables.";
     Counter "windrow_append_written_bytes_total" append_bytes_written,
         "Bytes of appended segments.";
     Counter "windrow_consolidation_written_bytes_total" consolidation_bytes_written,
-        "Bytes of tables written by consolidations.";
+        "Bytes of tables written by consolidations, and of transient logs that they rewrite.";
     Counter "windrow_consolidation_read_bytes_total" consolidation_bytes_read,
         "Bytes of tables read by consolidations.";
     Counter "windrow_trivial_moves_total" trivial_moves,
@@ -92,7 +92,7 @@ metrics! { LIFETIME of LifetimeStats:
     Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
         "Bytes of values written to transient logs by flushes.";
     Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,
-        "Bytes of transient logs read by compactions that put values in place.";
+        "Bytes of transient logs and of relocation tables read by compactions.";
     Counter "windrow_value_log_written_bytes_total" value_log_bytes,
         "Bytes of large values written to value logs.";
     Counter "windrow_garbage_collections_total" garbage_collections,
@@ -124,7 +124,7 @@ metrics! { KEYSPACES of KeyspaceStats:
     Gauge "windrow_memtables" memtables, "Memtables, the active one included.";
     Gauge "windrow_memtable_entries" memtable_entries, "Entries in memtables, tombstones included.";
     Gauge "windrow_memtable_tombstones" memtable_tombstones, "Tombstones in memtables.";
-    Gauge "windrow_transient_log_files" transient_logs.files, "Value files of transient logs.";
+    Gauge "windrow_transient_log_files" transient_logs.files, "Files of transient logs.";
     Gauge "windrow_transient_log_bytes" transient_logs.bytes, "Bytes in transient logs.";
     Gauge "windrow_transient_log_live_bytes" transient_logs.live_bytes,
         "Bytes in transient logs that tables refer to.";

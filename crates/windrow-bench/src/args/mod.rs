@@ -130,7 +130,7 @@ pub struct BenchArgs {
     #[arg(long, aliases = ["cache-size", "cache_size"], value_name = "BYTES", value_parser = parse_bytes)]
     pub cache_bytes: Option<u64>,
 
-    /// Limit on all memory together; 0 for no limit
+    /// Limit on all memory together, 0 for no limit [default: 512M, or 8 memtables if that is more]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_budget: Option<u64>,
 
@@ -204,7 +204,7 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: u64,
 
-    /// Bytes of keys and values that loads write per second; also bounds the companion
+    /// Bytes of keys and values that loads write per second; also the rate of the companion, instead of --write-rate
     #[arg(long, alias = "benchmark_write_rate_limit", value_name = "BYTES", value_parser = parse_bytes)]
     pub benchmark_write_rate_limit: Option<u64>,
 
@@ -345,8 +345,8 @@ impl BenchArgs {
             &mut options.block_source,
             self.block_source.map(BlockSource::from),
         );
-        // A memtable may take an eighth of the budget.
         set(&mut options.background_threads, self.background_threads);
+        // A memtable may take an eighth of the budget.
         options.memory_budget = self.memory_budget.unwrap_or_else(|| {
             let wanted = (options.keyspace.memtable_bytes as u64).saturating_mul(8);
             options.memory_budget.max(wanted)

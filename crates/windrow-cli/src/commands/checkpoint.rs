@@ -15,9 +15,9 @@ use crate::text::human_bytes;
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Tables and value files of the copy are hard links to those of the database. They take no further \
-space on one file system. It is a database like any other; neither can change the \
-other.
+On one file system, tables and value files of the copy are hard links to those of the database and \
+take no further space. Otherwise, and for the logs, the command copies bytes. The copy is a database \
+like any other. Neither changes what the other holds.
 
 Example:
   windrow checkpoint shop.db backup/shop.db")]

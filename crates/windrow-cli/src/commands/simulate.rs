@@ -73,7 +73,7 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     distribution: DistributionArgs,
 
-    /// Updates that follow the inserts: for each of them so many (0.5, 3), or bytes (500GB)
+    /// Updates that follow the inserts: a number for each insert (0.5, 3), or bytes (500GB)
     #[arg(long, value_name = "RATIO|BYTES", value_parser = parse_updates, default_value = "0")]
     updates: Updates,
 

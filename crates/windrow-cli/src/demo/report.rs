@@ -25,7 +25,7 @@ pub(super) struct Report {
     pub(super) mismatches: u64,
     /// Batches that the killed process had acknowledged.
     pub(super) acknowledged: u64,
-    /// Of these, batches found whole after reopening.
+    /// Of these, batches found whole after the reopening.
     pub(super) recovered: u64,
     /// The settled tree of the first load.
     pub(super) levels: Vec<LevelStats>,
@@ -33,7 +33,7 @@ pub(super) struct Report {
     pub(super) write_amplification: f64,
     /// Bytes on disk per byte of live keys and values.
     pub(super) space_amplification: f64,
-    /// Blocks consulted per get, half of them of keys that never existed.
+    /// Blocks consulted per get. Half of the gets are of keys that never existed.
     pub(super) read_amplification: f64,
     pub(super) load_bytes_per_second: f64,
     pub(super) gets_per_second: f64,
