@@ -10,7 +10,7 @@
 //!
 //! 1. All text from the file goes through `markup`, which escapes it.
 //! 2. Page and plots are well-formed XML, and hold no script and no reference to another file.
-//! 3. No information is in color only: lines and bars have names, series have marks, and neighboring bars have
+//! 3. No information is in color only: lines and bars have names, series have marks, and neighbouring bars have
 //!    hatches.
 //! 4. Numbers that are not finite count as missing.
 //!

@@ -1,6 +1,6 @@
 //! The time series of a load. A watcher thread reads the gauges of the load at intervals.
 //!
-//! After [`INTERVALS_MAX`] intervals, the watcher joins neighbors and doubles the interval.
+//! After [`INTERVALS_MAX`] intervals, the watcher joins neighbours and doubles the interval.
 //!
 //! Concurrency: the watcher only reads counters of other threads. The load sets a [`Phase`] and wakes the watcher.
 
@@ -109,7 +109,7 @@ impl Interval {
     }
 }
 
-/// Joins neighbors of the same phase.
+/// Joins neighbours of the same phase.
 fn halve(intervals: Vec<Interval>) -> Vec<Interval> {
     let mut joined: Vec<Interval> = Vec::new();
     let mut is_single = false;

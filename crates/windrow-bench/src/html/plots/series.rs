@@ -222,7 +222,7 @@ fn intervals(engine: &EngineRounds<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Joins neighboring intervals until few remain. Does not join the load with the settling.
+/// Joins neighbouring intervals until few remain. Does not join the load with the settling.
 fn thin(intervals: &[Interval]) -> Vec<Interval> {
     let size = intervals.len().div_ceil(POINTS_MAX).max(1);
     let parts = intervals.chunk_by(|a, b| a.settles == b.settles);
