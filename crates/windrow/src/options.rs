@@ -64,8 +64,8 @@ pub struct Options {
     /// block cache shrinks if tables and cursors need the memory.
     pub memory_budget: u64,
     /// Bytes of disk that are kept back for a full disk, so that it still allows removals and an open. Default 4 MiB;
-    /// 0 for none. A small database keeps back less: a sixteenth of its files, and at least 64 KiB. A full disk counts
-    /// as full until twice the reserve is free.
+    /// 0 for none. A small database keeps back less: a sixteenth of its files, and at least 64 KiB and four times its
+    /// manifest. A full disk counts as full until twice the reserve is free.
     pub reserve_bytes: u64,
 
     // Tuning

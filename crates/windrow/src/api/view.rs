@@ -3,7 +3,8 @@
 //! Each call to a view of the newest state reads the newest state. Each call to a view at a snapshot reads the
 //! state of the snapshot.
 //!
-//! Concurrency: readers take no lock and never wait for other threads.
+//! Concurrency: readers never wait for writes or background work. They take locks only to open a table for
+//! the first time, and in the block cache.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -20,7 +21,8 @@ use crate::read::visible::KeyRange;
 
 /// The entries of a keyspace for readers: at a snapshot, or always in the newest state.
 ///
-/// Readers take no lock and never wait for other threads.
+/// Readers never wait for writes or background work. They take locks only to open a table for the first
+/// time, and in the block cache.
 #[derive(Clone)]
 pub struct View {
     handle: Arc<Handle>,

@@ -6,7 +6,7 @@
 //! - I2: The catalog allocates only numbers below a mark that the manifest has recorded.
 //!
 //! Concurrency: one lock, held until an edit is durable and installed. Reads of data never take it. The
-//! leader of the commits takes it only to begin a new log.
+//! leader of the commits takes it only to begin a new log or value log.
 
 use std::path::Path;
 use std::sync::Arc;

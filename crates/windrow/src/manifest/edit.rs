@@ -144,8 +144,8 @@ records! {
     /// Logs below this number are not needed any more.
     OLDEST_LOG OldestLog(number: FileNumber);
 
-    /// Recovery ended in this log at this offset. The bytes behind it do not count, nor do the later
-    /// logs that were added before this record.
+    /// This log ends at this offset, by a recovery or a clean close. The bytes behind it do not count, nor do
+    /// the later logs that were added before this record.
     LOG_END LogEnd { number: FileNumber, offset: u64 };
 
     /// The logs are durable up to this offset of this log.

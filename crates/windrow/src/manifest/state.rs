@@ -32,7 +32,7 @@ pub(crate) struct ManifestState {
     pub(crate) next_id: u64,
     /// The logs whose records count, oldest first.
     pub(crate) logs: BTreeSet<FileNumber>,
-    /// The offsets at which recovery has ended logs; a subset of `logs`.
+    /// The offsets at which recoveries and clean closes have ended logs; a subset of `logs`.
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
     /// The logs are durable up to here: a log and an offset in it.
     pub(crate) log_synced: Option<(FileNumber, u64)>,

@@ -39,8 +39,8 @@ const CURRENT_PREFIX: &str = "windrow manifest ";
 /// Reads the number and the state of the manifest that `CURRENT` names. `None` if no database exists.
 ///
 /// # Errors
-/// `Corruption` with file and offset; also if `CURRENT` is missing but logs or tables exist, which are
-/// never created before it. `Unsupported` for a newer format.
+/// `Corruption` with file and offset; also if `CURRENT` is missing but logs, tables or value files exist,
+/// which are never created before it. `Unsupported` for a newer format.
 pub(crate) fn read_manifest(
     vfs: &dyn Vfs,
     directory: &Path,

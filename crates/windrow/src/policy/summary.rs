@@ -35,7 +35,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) largest: K,
     /// Bytes of the file: a compaction reads and writes them.
     pub(crate) bytes: u64,
-    /// Logical bytes: keys and values as the user gave them, wherever they are. Capacities count them.
+    /// Logical bytes: keys, values in the table and in transient logs before compression, and pointers into
+    /// value logs. Capacities count them.
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,

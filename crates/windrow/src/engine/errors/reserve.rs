@@ -35,11 +35,11 @@ use crate::vfs::{OpenMode, Vfs};
 /// A database without much data keeps back this much.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// A database keeps back one byte for so many in its files, between [`BYTES_MIN`] and the option.
+/// A database keeps back one byte for this many in its files, at least [`BYTES_MIN`] and at most the option.
 const BYTES_PER_RESERVED: u64 = 16;
 
-/// A database keeps back at least so many times its manifest, up to the option. An open writes the manifest
-/// once more, and the reserve may be up to half as large as it should be.
+/// A database keeps back at least this many times its manifest, up to the option. An open writes the manifest
+/// once more, and the reserve may be only half of what it should be.
 const MANIFESTS: u64 = 4;
 
 /// The time between two tries of background work to create the reserve.

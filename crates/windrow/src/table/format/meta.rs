@@ -236,7 +236,7 @@ impl FileMeta {
         self.sum(|segment| segment.tombstones)
     }
 
-    /// The bytes of all keys and values before any encoding.
+    /// The logical bytes of all segments.
     pub(crate) fn logical_bytes(&self) -> u64 {
         self.sum(|segment| segment.logical_bytes)
     }

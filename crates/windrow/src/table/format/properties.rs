@@ -36,7 +36,8 @@ pub(crate) struct Properties {
     pub(crate) tombstones: u64,
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
-    /// Bytes of keys and values before any encoding, wherever the values are.
+    /// Bytes of keys, of values in the table and in transient logs before any encoding, and of pointers into
+    /// value logs.
     pub(crate) logical_bytes: u64,
     /// Bytes of all filter units.
     pub(crate) filter_bytes: u64,
