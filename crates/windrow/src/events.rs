@@ -24,7 +24,7 @@ pub enum Event {
         entries: u64,
         /// Entries of the memtable that no reader could see. The flush did not write them.
         entries_dropped: u64,
-        /// Bytes of tables written.
+        /// Bytes written to tables and transient logs.
         bytes_written: u64,
         /// The time that it took.
         duration: Duration,
@@ -45,7 +45,7 @@ pub enum Event {
         /// The purpose: `tree` for the shape of the tree, `consolidation` for fewer runs, `pointer-rewrite` for
         /// pointers to values that garbage collection has moved.
         purpose: &'static str,
-        /// Dropped entries: those that no reader could see, and tombstones that hid nothing.
+        /// Entries that it has dropped: those that no reader could see, and tombstones that hid nothing.
         entries_dropped: u64,
         /// The time that it took.
         duration: Duration,
@@ -82,8 +82,8 @@ pub enum Event {
     },
     /// The disk is full. Writes or background work fail.
     NoSpace,
-    /// The disk has space again, and no write is refused.
-    /// Without a reserve the engine does not look for space: the event comes with the next write that succeeds.
+    /// The disk has space again, and no write is refused. Without a reserve the engine does not look for space: the
+    /// event comes when the writes or the background work that failed succeed again.
     SpaceResumed,
 }
 

@@ -49,23 +49,23 @@ pub struct Options {
     /// quarters of it on, the memtables that pin the oldest log are flushed, whatever their size. It must be at least
     /// `memtable_bytes`; steady writing needs four times that.
     pub max_wal_bytes: u64,
-    /// Threads for flushes and compactions. Default 2. Set more if writes outrun compactions and the disk has
-    /// bandwidth left.
+    /// Threads for flushes, compactions and garbage collections, from 1 to 1024. Default 2. Set more if writes outrun
+    /// compactions and the disk has bandwidth left.
     pub background_threads: usize,
-    /// Open table files. Default 512. Value files may add half of this number. Each file takes a descriptor. Set less
-    /// if the process may have fewer.
+    /// Open table files, from 16 to 2^24. Default 512. Value files may add half of this number. Each file takes a
+    /// descriptor. Set less if the process may have fewer.
     pub open_files_max: usize,
-    /// Rate limit of compactions, in bytes written per second. Default 0, no limit. Set it if other programs use the
-    /// disk. Flushes count but never wait for it. No job waits while writers are throttled.
+    /// Rate limit of compactions and garbage collections, in bytes written per second. Default 0, no limit. Set it if
+    /// other programs use the disk. Flushes count but never wait for it. No job waits while writers are throttled.
     pub compaction_bytes_per_second: u64,
-    /// Bytes of memory that memtables, block cache, indexes and filters of open tables, cursors and
-    /// buffers of background work may take together. Default 512 MiB; 0 for no limit. Half of it is
-    /// for memtables, and one memtable takes at most an eighth, whatever `memtable_bytes` says. The
-    /// block cache shrinks if tables and cursors need the memory.
+    /// Bytes of memory that memtables, block cache, indexes and filters of open tables, cursors and buffers of
+    /// background work may take together. Default 512 MiB; 0 for no limit, else at least 4 MiB for each of the
+    /// `background_threads`. Half of it is for memtables, and one memtable takes at most an eighth, whatever
+    /// `memtable_bytes` says. The block cache shrinks if tables and cursors need the memory.
     pub memory_budget: u64,
     /// Bytes of disk that are kept back for a full disk, so that it still allows removals and an open. Default 4 MiB;
-    /// 0 for none. A small database keeps back less: a sixteenth of its files, and at least 64 KiB and four times its
-    /// manifest. A full disk counts as full until twice the reserve is free.
+    /// 0 for none; at most 1 TiB. A small database keeps back less: a sixteenth of its files, but at least 64 KiB and
+    /// four times its manifest. A full disk counts as full until twice the reserve is free.
     pub reserve_bytes: u64,
 
     // Tuning

@@ -33,8 +33,8 @@ impl Batch {
     /// Adds a write that sets the value of `key`.
     ///
     /// # Errors
-    /// `InvalidArgument` if the key or value is longer than its limit, or the batch larger than 1 GiB. The batch
-    /// is unchanged then.
+    /// `InvalidArgument` if the key is empty, the key or value longer than its limit, or the encoded batch longer
+    /// than 1 GiB. The batch is unchanged then.
     pub fn insert(
         &mut self,
         keyspace: &Keyspace,

@@ -18,9 +18,9 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// A cursor over the entries of a keyspace in one state: that at its creation, or that of a snapshot. It lends keys
 /// and values, so a step allocates and copies nothing.
 ///
-/// A new cursor has no position. A move past either end makes it invalid until the next
-/// seek. It may change its direction at any step. After an error every further move returns an error. A
-/// cursor pins the files that it reads.
+/// A new cursor has no position. A move past either end makes it invalid until the next seek. It may change its
+/// direction at any step. After an error of a move every further move returns an error. A cursor keeps the files that
+/// it reads, and so their disk space, until it is dropped.
 pub struct Cursor {
     entries: StateCursor,
     /// Keeps the database open. The last field is dropped last.
@@ -35,7 +35,8 @@ impl Cursor {
     /// Moves to the first entry. Returns whether it exists.
     ///
     /// # Errors
-    /// `Corruption` or `Io` from reads of tables, in this and in all other moves.
+    /// `Corruption` or `Io` from reads of tables, in this and in all other moves. `Closed` if a move needs a table
+    /// that is not open after [`Db::close`](super::Db::close).
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.entries.moving().seek_to_first()
     }
@@ -45,7 +46,7 @@ impl Cursor {
         self.entries.moving().seek_to_last()
     }
 
-    /// Moves to the first entry whose key is `key` or greater. Returns whether it exists.
+    /// Moves to the first entry of the cursor's range whose key is `key` or greater. Returns whether it exists.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.entries.moving().seek(key.as_ref())
     }
@@ -80,8 +81,8 @@ impl Cursor {
     /// apart from its key.
     ///
     /// # Errors
-    /// `Corruption` if such a value is damaged; it names key, file and offset. `Io`. The cursor may move on after
-    /// either error.
+    /// `Corruption` if such a value is damaged; it names key, file and offset. `Io`; `Closed`; `Poisoned` if an earlier
+    /// failed write or sync may have lost the value. The cursor can still move after these errors.
     #[inline]
     pub fn value(&self) -> Result<&[u8]> {
         self.entries.value()
@@ -108,7 +109,7 @@ impl fmt::Debug for Cursor {
 
 /// An iterator over copies of entries, from either end.
 ///
-/// An error ends the iteration. Every later call yields an error again.
+/// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error.
 pub struct Range {
     view: StateView,
     bounds: KeyRange,

@@ -52,23 +52,25 @@ impl Db {
     /// Opens the database in the folder `path`, or creates it if
     /// [`Options::create_if_missing`] allows that.
     ///
-    /// The database holds every write that an earlier process acknowledged, up to the durability that
-    /// the write had: always a prefix of the commit order.
+    /// The database holds a prefix of the commit order. After the end of a process the prefix has every acknowledged
+    /// write, and after a power failure at least every write that was durable.
     ///
     /// # Errors
     /// - `InvalidArgument`: bad options, or a new database among other files.
-    /// - `Locked`: another process has the database open. The message names the process.
+    /// - `Locked`: this or another process has the database open. The message names the process.
     /// - `NotFound`, `AlreadyExists`: the options refuse a missing or an existing database.
-    /// - `Unsupported`: a newer version has written the data.
-    /// - `Corruption`: damage. The message names the file and the offset.
+    /// - `Unsupported`: a newer version has written the data, or the data needs a feature that is off.
+    /// - `Corruption`: damage. The message names the file, and the offset if one is known.
+    /// - `NoSpace`: the disk is full, and the reserve does not suffice.
+    /// - `Io`: the system reported an error. Another try may succeed.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadWrite)?);
         Ok(Self { handle })
     }
 
-    /// Opens the database in the folder `path` for reading only. No call changes the disk. The
-    /// entries of the logs are read into memory, so this works in a read-only folder and
-    /// on a full disk. Calls that write return `ReadOnly`. Options of keyspaces have no effect.
+    /// Opens the database in the folder `path` for reading only. No call changes the disk. The entries of the logs are
+    /// read into memory, so this works in a read-only folder and on a full disk. Calls that write return `ReadOnly`.
+    /// Keyspaces keep their recorded options.
     ///
     /// A database has any number of readers, or one writer: readers share the lock, and a writer holds it
     /// exclusively. A folder without a file `LOCK` cannot be locked. The caller must then ensure that no process
@@ -88,17 +90,19 @@ impl Db {
     /// [`Options::keyspace`].
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty name or one longer than 255 bytes.
+    /// `InvalidArgument` for an empty name or one longer than 255 bytes; `NotFound` if a database that is open for
+    /// reading has no such keyspace; `NoSpace` (nothing has changed); `Poisoned`; `Closed`.
     ///
     /// # Durability
-    /// A new keyspace is durable when this returns.
+    /// A new keyspace is durable when this returns, and so is every write acknowledged before.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         let core = self.handle.engine().open_keyspace(name, None)?;
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// Opens the keyspace `name` and sets its options. A missing keyspace is created. The options hold
-    /// for all handles of the keyspace and for later opens, until others are set. Existing files do not change.
+    /// Opens the keyspace `name` and sets its options. A missing keyspace is created. The options hold for all handles
+    /// of the keyspace and for later opens, until others are set. Existing files do not change. A database that is open
+    /// for reading ignores the options.
     ///
     /// # Errors
     /// As [`keyspace`](Self::keyspace), and `InvalidArgument` for bad options.
@@ -115,7 +119,7 @@ impl Db {
     /// are freed when its last handle, view and cursor is dropped. A new keyspace of the same name is empty.
     ///
     /// # Errors
-    /// `NotFound` if the keyspace does not exist; `NoSpace` (nothing has changed); `Poisoned`.
+    /// `NotFound` if the keyspace does not exist; `NoSpace` (nothing has changed); `Poisoned`; `Closed`; `ReadOnly`.
     ///
     /// # Durability
     /// The drop is durable when this returns, and so is every write acknowledged before. Like the
@@ -133,9 +137,10 @@ impl Db {
     /// Writes `batch` as one: a reader sees all of it or nothing, and so does an open after a crash.
     ///
     /// # Errors
-    /// `InvalidArgument` if the batch is larger than 1 GiB or has a keyspace of another database;
-    /// `NoSpace` if the disk is full (nothing was written; try again when it has space);
-    /// `Poisoned` after an earlier failure.
+    /// `InvalidArgument` if the batch has a keyspace of another database; `NotFound` if it has a dropped keyspace;
+    /// `NoSpace` if the disk is full (nothing was written; try again when it has space); `Closed`; `ReadOnly`. A write
+    /// that waits for a background job returns that job's error if the job fails (nothing was written). `Poisoned`, or
+    /// the error that poisons the database: only a reopen shows whether the batch survives.
     ///
     /// # Durability
     /// That of [`Options::durability`].
@@ -160,7 +165,7 @@ impl Db {
     /// Makes all acknowledged writes durable: they survive a power failure.
     ///
     /// # Errors
-    /// That of the sync. The database is `Poisoned` afterwards.
+    /// That of the sync, which poisons the database; `Poisoned`; `Closed`; `ReadOnly`.
     pub fn persist(&self) -> Result<()> {
         self.handle.engine().persist()
     }
@@ -168,24 +173,24 @@ impl Db {
     /// Writes all memtables to tables and waits until they are durable.
     ///
     /// # Errors
-    /// That of the flush. The data stays in the log.
+    /// That of the flush: the log still holds the data. `Poisoned`; `Closed`; `ReadOnly`.
     pub fn flush(&self) -> Result<()> {
         self.handle.engine().flush_all()
     }
 
     /// Makes a copy of the database in the folder `path`. The copy is a complete database with all acknowledged
     /// writes to all keyspaces, and no later ones. The folder must be empty or missing, and outside the folder of the
-    /// database. After an error or a crash the folder does not open as a database.
+    /// database. After an error or a crash the copy is complete, or the folder does not open as a database.
     ///
-    /// On one file system tables are linked, not copied. Links take little time, and no space until
-    /// compactions replace the tables in this database. Reads, writes and compactions continue during the copy, but
+    /// On one file system tables and value files are linked, not copied. Links take little time, and no space until
+    /// compactions replace the files in this database. Reads, writes and compactions continue during the copy, but
     /// writers wait for a sync of the log. Afterwards neither database can change the other. A compaction of this
     /// database may append to a linked table. The file is then longer in the copy, too, and the copy ignores
     /// the bytes after its recorded end.
     ///
     /// # Errors
-    /// `AlreadyExists` if the folder is not empty; `InvalidArgument` if it is in the folder of the
-    /// database; `NoSpace`; `Io`. Only a failed sync of its log affects this database.
+    /// `AlreadyExists` if the folder is not empty; `InvalidArgument` if it is in the folder of the database; `NoSpace`;
+    /// `Io`; `Poisoned`; `Closed`; `ReadOnly`. Only a failed sync of its log affects this database.
     ///
     /// # Durability
     /// The copy is durable when this returns, and so are all writes that this database acknowledged before.
@@ -196,15 +201,16 @@ impl Db {
     /// Waits until no background work is due. Writes of other threads can prolong the wait.
     ///
     /// # Errors
-    /// That of failed background work.
+    /// That of failed background work; `Poisoned`; `Closed`.
     pub fn wait_idle(&self) -> Result<()> {
         self.handle.engine().wait_idle()
     }
 
-    /// Checks every byte of every table and value file, and compares them with the manifest.
+    /// Checks every block of every table and every value that tables refer to, and compares them with the manifest.
+    /// The check reads the files again, not the block cache. It does not check logs and garbage values.
     ///
     /// # Errors
-    /// Only if the check itself cannot continue. The report lists damage.
+    /// Only if the check itself cannot continue: `Io`; `Closed`. The report lists damage.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.handle.engine().verify()
     }
@@ -224,12 +230,12 @@ impl Db {
         self.handle.engine().path()
     }
 
-    /// Ends background work, makes all acknowledged writes durable and releases the folder's lock.
-    /// Other handles to this database return `Closed` afterwards. Memtables are flushed if the log is
-    /// long (1 MiB), so that the next open is fast.
+    /// Ends background work, makes all acknowledged writes durable and releases the folder's lock. Other handles to
+    /// this database return `Closed` afterwards. Memtables are flushed if the logs are longer than about 1 MiB, so that
+    /// the next open is fast.
     ///
     /// # Errors
-    /// That of the last sync.
+    /// That of the last sync or of the last edit of the manifest; `Poisoned`. The lock is released in any case.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }

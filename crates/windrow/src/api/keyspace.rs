@@ -65,8 +65,10 @@ impl Keyspace {
     /// Sets the value of `key`. A [`get`](View::get) before it is a separate step: see [`Keyspace`].
     ///
     /// # Errors
-    /// `InvalidArgument` if the key or value is longer than its limit; `NoSpace` if the disk is full
-    /// (nothing was written); `Poisoned` after an earlier failure.
+    /// `InvalidArgument` if the key is empty, or the key or value longer than its limit; `NoSpace` if the disk is
+    /// full (nothing was written); `NotFound` after the keyspace is dropped; `Closed`; `ReadOnly`. A write that waits
+    /// for a background job returns that job's error if the job fails (nothing was written). `Poisoned`, or the error
+    /// that poisons the database: only a reopen shows whether the write survives.
     ///
     /// # Durability
     /// That of [`Options::durability`](crate::Options::durability).
@@ -125,11 +127,12 @@ impl Keyspace {
         Ok(View::new(handle, core, Some(snapshot.clone())))
     }
 
-    /// Compacts all entries in `range` down to the deepest level that holds data, in the calling
-    /// thread. Entries that no reader can see are dropped.
+    /// Flushes all memtables, then compacts all entries in `range` down to the deepest level that holds data. Entries
+    /// that no reader can see are dropped. The calling thread does the work; free background threads help with large
+    /// compactions.
     ///
     /// # Errors
-    /// That of the compaction. No entry is lost.
+    /// That of the flush or compaction. No entry is lost.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let range = key_range(&range);
         self.latest

@@ -3,8 +3,8 @@
 //! Each call to a view of the newest state reads the newest state. Each call to a view at a snapshot reads the
 //! state of the snapshot.
 //!
-//! Concurrency: readers never wait for writes or background work. They take locks only to open a table for
-//! the first time, and in the block cache.
+//! Concurrency: readers never wait for writes or background work. They take locks only to open a file, and in the
+//! block cache.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -21,8 +21,8 @@ use crate::read::visible::KeyRange;
 
 /// The entries of a keyspace for readers: at a snapshot, or always in the newest state.
 ///
-/// Readers never wait for writes or background work. They take locks only to open a table for the first
-/// time, and in the block cache.
+/// Readers never wait for writes or background work. They take locks only to open a file, and in the block cache.
+/// After [`Db::close`](super::Db::close) every call returns `Closed`.
 #[derive(Clone)]
 pub struct View {
     handle: Arc<Handle>,
@@ -66,14 +66,15 @@ impl View {
     /// [`Keyspace`](super::Keyspace).
     ///
     /// # Errors
-    /// `InvalidArgument` if the key is longer than its limit; `Corruption` if the value's block is damaged, with file
-    /// and offset.
+    /// `InvalidArgument` if the key is empty or longer than its limit; `Corruption`, with file and offset, if what the
+    /// read needs is damaged; `Io`; `NotFound` after the keyspace is dropped, except at a snapshot; `Closed`;
+    /// `Poisoned` if an earlier failed write or sync may have lost a large value.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.lookup(key.as_ref(), |found| found.to_vec())
     }
 
-    /// Replaces the contents of `value` by the value of `key`. Returns whether the key exists. It allocates
-    /// nothing if `value` is large enough.
+    /// Replaces the contents of `value` by the value of `key`. Returns whether the key exists; if not, `value` is
+    /// empty. It allocates nothing if `value` is large enough.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -102,7 +103,7 @@ impl View {
     /// The values of `keys`, in the order of `keys`. All are read from one state.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get`](Self::get), but a key that is empty or too long is a key without a value.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let engine = self.handle.engine();
         engine.multi_get(&self.core, keys, self.sequence())
@@ -111,12 +112,12 @@ impl View {
     /// A cursor over all entries. It has no position before its first move.
     ///
     /// # Errors
-    /// `Closed` after [`Db::close`](super::Db::close).
+    /// `NotFound` after the keyspace is dropped, except at a snapshot; `Closed`.
     pub fn cursor(&self) -> Result<Cursor> {
         self.cursor_over(KeyRange::ALL)
     }
 
-    /// A cursor over the entries whose keys are in `range`.
+    /// A cursor over the entries whose keys are in `range`. A range without keys is no error.
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).

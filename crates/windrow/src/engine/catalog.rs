@@ -6,7 +6,7 @@
 //! - I2: The catalog allocates only numbers below a mark that the manifest has recorded.
 //!
 //! Concurrency: one lock, held until an edit is durable and installed. Reads of data never take it. The
-//! leader of the commits takes it only to begin a new log or value log.
+//! leader of the commits takes it only to begin a new write-ahead log or value log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Catalog {
     /// Builds an edit of the current state, makes it durable, and calls `install` before any later edit.
     ///
     /// # Errors
-    /// `NoSpace` and `Closed`, if nothing has changed. Any other failure poisons the database.
+    /// `NoSpace`, `Closed` and `ReadOnly`: nothing has changed. Any other failure poisons the database.
     pub(crate) fn commit<R>(
         &self,
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
@@ -213,10 +213,10 @@ impl Catalog {
         self.try_commit(build, install)
     }
 
-    /// Records the length of the manifest, and so that every edit in it is durable.
+    /// Records the length of the manifest in `CURRENT`. Later opens then know that every edit in it is durable.
     ///
     /// # Errors
-    /// `NoSpace`, if nothing has changed. Any other failure poisons the database.
+    /// `NoSpace` and `ReadOnly`: nothing has changed. Any other failure poisons the database.
     pub(crate) fn record_manifest_length(&self) -> Result<()> {
         let mut description = self.store.lock();
         let Description::Open(store) = &mut *description else {

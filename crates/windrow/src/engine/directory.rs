@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Removes a file that the manifest no longer names. If this fails, the next open removes it.
+    /// Removes a file that the manifest does not name. If this fails, the next open removes it.
     pub(super) fn remove_file(&self, file: FileName) {
         drop(
             self.options

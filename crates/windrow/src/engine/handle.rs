@@ -157,7 +157,7 @@ impl Handle {
     /// for the first and returns its outcome.
     ///
     /// # Errors
-    /// That of the last sync.
+    /// That of the last sync or edit; `Poisoned`.
     pub(crate) fn close(&self) -> Result<()> {
         let mut open = self.open.lock();
         let outcome = match std::mem::replace(&mut *open, Open::No(Ok(()))) {

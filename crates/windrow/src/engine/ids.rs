@@ -18,7 +18,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Begins at `next`; everything below `recorded` is free to use.
+    /// Begins at `next`. The numbers from there up to `recorded` are free to use.
     pub(crate) fn new(next: u64, recorded: u64) -> Self {
         Self {
             next: AtomicU64::new(next),

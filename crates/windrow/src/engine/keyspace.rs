@@ -6,8 +6,8 @@
 //! without an error. Its memtables and files are freed when no handle, view or cursor uses them.
 //!
 //! Invariants:
-//! - I1: The state is replaced as a whole, under `install`: by the leader of the commits when a
-//!   memtable rotates, and by jobs when they install a result. Readers never wait for it.
+//! - I1: The state is replaced as a whole, under `install`: by the leader of the commits when a memtable rotates or a
+//!   value log begins, and by jobs when they install a result. Readers never wait for it.
 //! - I2: Frozen memtables keep the order of their rotation. They are flushed oldest first, one at a time.
 //! - I3: A file is an input of at most one job.
 //! - I4: A dropped keyspace takes no more edits, so its version no longer changes.
@@ -70,7 +70,7 @@ pub(crate) struct KeyspaceCore {
     pub(crate) tombstones: Arc<TombstoneSpan>,
     /// The throttle for the debt on disk.
     throttle: AtomicThrottle,
-    /// The number of frozen memtables, if it can delay writers; else 0.
+    /// The number of frozen memtables if it can delay writers, else 0.
     slowing_memtables: AtomicUsize,
     /// The last failure of its compactions.
     pub(super) failure: Failure,
@@ -130,7 +130,7 @@ impl KeyspaceCore {
         }
     }
 
-    /// Goes on from what earlier opens have counted.
+    /// Continues the `totals` that earlier opens have counted.
     pub(crate) fn with_totals(mut self, totals: Totals) -> Self {
         self.totals_before = totals;
         self
@@ -198,7 +198,7 @@ impl KeyspaceCore {
         totals
     }
 
-    /// The record of these, if `manifest` has others.
+    /// The record of the totals, if `manifest` has other ones.
     pub(super) fn totals_record(&self, manifest: &ManifestState) -> Option<Record> {
         let recorded = &manifest.keyspaces.get(&self.id)?.totals;
         let totals = self.totals();
@@ -312,7 +312,7 @@ impl KeyspaceCore {
         });
     }
 
-    /// Installs the result of a compaction.
+    /// Installs `version` beside the same memtables.
     pub(crate) fn install_version(&self, version: Version) {
         self.replace(|state| ReadState {
             version: Shared::new(version),

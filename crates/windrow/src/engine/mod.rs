@@ -19,10 +19,12 @@
 //! - I3: After an error that leaves durability unknown, the engine acknowledges nothing more
 //!   ([`errors::poison`]).
 //!
-//! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
-//! its `install`; everything else is a leaf. A thread may hold these locks during I/O: the leadership,
-//! the catalog, the log that it creates or syncs, the keyspace that it creates or drops, the reserve,
-//! and the slot of a table that it opens for the first time. Readers take only the last one.
+//! Concurrency, in lock order: `open` of the [`handle`]; `creating`; the leadership of the commits, then its `log`, then
+//! its `next`; the catalog; a keyspace's `work`, then its `install`. Outside this order, a list of subcompactions comes
+//! before its parts, and the filter state before the slots of tables. All others are leaves. A thread may hold these
+//! locks during I/O: `open`, `creating`, the leadership with `log` and `next`, the catalog, `naming`, the log that it
+//! syncs, the value log that it writes, the filter state, the reserve, and the slot of a file that it opens. Readers
+//! take only the last one, and the short locks of the block cache.
 
 mod admin;
 mod catalog;
@@ -88,7 +90,7 @@ pub(crate) struct Engine {
     snapshots: Snapshots,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
-    /// Held while a thread creates or drops a keyspace.
+    /// Held while a thread opens, creates or drops a keyspace.
     creating: Mutex<()>,
     /// Held during a sync of the folder.
     naming: Mutex<()>,

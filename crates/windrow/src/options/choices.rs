@@ -27,7 +27,7 @@ pub enum BlockSource {
     Buffered,
 }
 
-/// Named sets of the tuning options. Each except `Balanced` has one idea alone, for measurements.
+/// Named sets of the tuning options. Each except `Balanced` is one design alone, for measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Preset {
@@ -63,14 +63,15 @@ pub enum FilterAllocation {
     Uniform,
 }
 
-/// The most segments of a table file, by level; 12 at most. The last level with data may have fewer: its limit falls
-/// as the tree comes close to `max_space_amp`.
+/// The most segments of a table file, by level, from 1 to 12. In the last level with data the limit falls as the tree
+/// comes close to `max_space_amp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentLimit {
-    /// In proportion to the root of the ratio between a level and the level above it.
+    /// In proportion to the root of the ratio between a level and the level above it, and at least 6 in level 1. The
+    /// last level with data has 1.
     #[default]
     Scaled,
-    /// The same number in every level: 1 for no appends, 12 as in the LSMA paper.
+    /// The same number in each level from 1 on: 1 for no appends, 12 as in the LSMA paper.
     Fixed(usize),
 }
 
@@ -124,7 +125,8 @@ pub enum MediumInPlace {
     #[cfg_attr(feature = "serde", serde(rename = "before-last"))]
     LevelBeforeLast,
     /// No level (`NoMerge` in the paper), to measure the most that placement can save. A transient log is deleted
-    /// with the last pointer into it. The values of sparse files and thin slices move to another transient log.
+    /// with the last pointer into it. A compaction copies values to another transient log if a quarter of a file is
+    /// garbage, or if its tables would refer to few values of a file each.
     Never,
 }
 

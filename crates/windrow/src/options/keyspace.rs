@@ -15,35 +15,35 @@ use crate::codec::Compression;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct KeyspaceOptions {
-    /// Memory of one memtable, in bytes. Default 64 MiB. Larger: fewer flushes, less rewriting, more memory and a
-    /// longer recovery.
+    /// Memory of one memtable, in bytes, from 4 KiB to 64 GiB. Default 64 MiB. Larger: fewer flushes, less rewriting,
+    /// more memory and a longer recovery.
     pub memtable_bytes: usize,
-    /// Size ratio T of the last two levels, at least 2. Default 5. Smaller: less rewriting per level, and more
+    /// Size ratio T of the last two levels, from 2 to 1000. Default 5. Smaller: less rewriting per level, and more
     /// levels.
     pub size_ratio: f64,
     /// Garnering's c, above 0 and at most 1: ratios grow by 1/c towards the shallow levels. Default 0.8. 1 is plain
     /// leveling. Smaller: fewer levels, and more rewriting in the shallow ones.
     pub scaling: f64,
-    /// Capacity of level 1 while it is the only level, in bytes. Default 256 MiB. Keep it at least four times
-    /// `memtable_bytes`. Larger: fewer levels.
+    /// Capacity of level 1 while it is the only level, in bytes; at least `file_bytes`. Default 256 MiB. Keep it at
+    /// least four times `memtable_bytes`. Larger: fewer levels.
     pub base_bytes: u64,
-    /// Size at which a compaction closes a table file, in bytes. Default 16 MiB. Larger: fewer files and coarser
-    /// compactions.
+    /// Size at which a compaction closes a table file, in bytes, from 1 KiB to 64 GiB. Default 16 MiB. Larger: fewer
+    /// files and coarser compactions.
     pub file_bytes: u64,
-    /// Size of a data block before compression, in bytes. Default 4 KiB. Larger: better compression and scans.
-    /// Smaller: cheaper gets and larger indexes.
+    /// Size of a data block before compression, in bytes, from 128 to 1 MiB. Default 4 KiB. Larger: better compression
+    /// and scans. Smaller: cheaper gets and larger indexes.
     pub block_bytes: usize,
-    /// Filter bits per key in memory, averaged over all files; may have a fraction. Default 10. Larger: fewer
-    /// false-positive reads, and more memory. 0 turns filters off.
+    /// Filter bits per key in memory, averaged over all files, from 0 to 64; may have a fraction. Default 10. Larger:
+    /// fewer false-positive reads, and more memory. 0 turns filters off.
     pub bits_per_key: f64,
     /// How files divide the filter bits. Default [`FilterAllocation::Monkey`].
     pub filter_allocation: FilterAllocation,
-    /// Compression of data blocks and of values in value files. Log records of 256 bytes and more are then
+    /// Compression of data blocks and of values in value files (256 bytes to 16 MiB). Log records of this size are then
     /// compressed with LZ4. A block, value or record stays plain if compression saves less than an eighth. Default
     /// none. Set it if disk space matters more than time.
     pub compression: Compression,
-    /// Runs in level 0 before a compaction merges them into level 1. Default 4. Larger: fewer, larger compactions
-    /// and slower reads.
+    /// Runs in level 0 before a compaction merges them into level 1, from 1 to 64. Default 4. Larger: fewer, larger
+    /// compactions and slower reads.
     pub level0_runs: usize,
     /// The most segments of a table file. A compaction appends a segment to a file that has fewer, instead of
     /// rewriting the file. Default [`SegmentLimit::Scaled`]. Larger: less rewriting, and reads visit more segments.
@@ -60,7 +60,7 @@ pub struct KeyspaceOptions {
     pub medium_from: u64,
     /// A value is large from this many bytes on, key and value together. Its commit writes it once, to a value log,
     /// and compactions move only its pointer. Default 1024; `u64::MAX` for never. Larger: scans follow fewer
-    /// pointers, and compactions write more. Values of more than 1 MiB are always large.
+    /// pointers, and compactions write more. Values of more than 1 MiB are always large, even with `u64::MAX`.
     pub large_from: u64,
     /// The level from which on compactions write medium values in place. Default [`MediumInPlace::LastLevel`].
     pub medium_in_place: MediumInPlace,

@@ -117,7 +117,7 @@ impl Recorded for Threshold {
 macro_rules! recorded_options {
     ($($name:ident: $form:ty),* $(,)?) => {
         impl KeyspaceOptions {
-            /// Every option by its name, as the text that a database records.
+            /// Every option: its name, and its value as the text that a database records.
             pub fn fields(&self) -> Vec<(&'static str, String)> {
                 let Self { $($name),* } = self;
                 vec![$((stringify!($name), <$form>::from(*$name).to_text())),*]

@@ -1,6 +1,6 @@
 //! The log that is written: its switch, its markers, its syncs.
 //!
-//! Concurrency: only the leader of the commits locks the [`ActiveLog`].
+//! Concurrency: only the leader of the commits locks the [`ActiveLog`], and the open before it ends.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl Packer {
 }
 
 impl Engine {
-    /// Begins a new log. Its header records the end of the active log.
+    /// Begins a new log. Its header records the end of the log before it.
     pub(super) fn begin_log(&self, log: &mut ActiveLog) -> Result<()> {
         let predecessor = log.writer.as_ref().map(|writer| {
             let end = writer.end();

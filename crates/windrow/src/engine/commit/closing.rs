@@ -14,17 +14,18 @@ use crate::base::Result;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{ManifestState, Record};
 
-/// A close keeps logs of at most this length, and of at most a quarter of a full log.
+/// A close keeps logs of at most this length, and of at most a quarter of a full log, if it would write at most
+/// [`TABLES_PER_KEPT_LOG`] tables.
 const KEPT_LOG_BYTES_MAX: u64 = 1 << 20;
 
-/// A close may keep this much once more for each so many tables that it would have to write.
+/// The limit on kept logs grows by itself for each further so many tables that the close would write.
 const TABLES_PER_KEPT_LOG: u64 = 64;
 
 impl Engine {
     /// Ends the log, so that the next open finds little in it.
     ///
     /// # Errors
-    /// That of the last sync; `Poisoned`.
+    /// That of the last sync or edit; `Poisoned`.
     pub(in crate::engine) fn end_writing(&self) -> Result<()> {
         // I1. The next step reports a poison.
         drop(self.poison_on_panic(|| self.empty_log()));

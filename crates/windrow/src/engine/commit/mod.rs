@@ -109,9 +109,9 @@ impl Engine {
     /// Commits `write`. On return it is visible, and durable if that was asked for.
     ///
     /// # Errors
-    /// `NoSpace` if nothing was written; `NotFound` for a dropped keyspace; `Closed`; `Poisoned`, or the
-    /// error that poisoned the database. After these two the outcome of the write is unknown until the
-    /// database is reopened.
+    /// With nothing written: `NoSpace`; `NotFound` for a dropped keyspace; `Closed`; `ReadOnly`; the error of a job that
+    /// the write waits for. `Poisoned`, or the error that poisoned the database: the outcome of the write is unknown
+    /// until the database is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         match self.commit_once(write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {

@@ -60,7 +60,7 @@ struct State<T, R> {
 struct Request<T, R> {
     /// Its request; `None` if it asks for exclusive leadership.
     payload: Option<T>,
-    /// Its share of the size of a group.
+    /// How much it adds to the size of a group.
     bytes: usize,
     stage: Mutex<Stage<R>>,
     changed: Condvar,

@@ -5,8 +5,7 @@
 //! instead of the values. The write-ahead log becomes durable only together with the values that it
 //! refers to ([`LogSync::refer_to`](crate::log::LogSync::refer_to)).
 //!
-//! Concurrency: one lock for each keyspace. The leader takes it, and so does each thread that keeps
-//! others from leading.
+//! Concurrency: that of [`value_log`](super::value_log).
 
 use std::sync::Arc;
 

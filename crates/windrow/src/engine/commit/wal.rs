@@ -23,9 +23,9 @@ struct Link {
     number: FileNumber,
     /// `None` for a log that recovery has replayed and synced.
     sync: Option<Arc<LogSync>>,
-    /// Its bytes, once closed.
+    /// Its bytes, once it is closed.
     length: u64,
-    /// Its newest sequence number, once closed.
+    /// Its newest sequence number, once it is closed.
     last_sequence: SequenceNumber,
 }
 
@@ -140,7 +140,7 @@ impl WalChain {
         self.last_log().map_or(0, |log| log.written())
     }
 
-    /// The end of what is known to be durable: a log and an offset in it.
+    /// The end of what is known to be durable, as a log and an offset in it; `None` if this open has no log of its own.
     pub(crate) fn durable_position(&self) -> Option<(FileNumber, u64)> {
         let links = self.0.lock();
         let is_partial = |link: &&Link| {
