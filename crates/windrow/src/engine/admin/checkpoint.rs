@@ -11,7 +11,7 @@
 //!    recorded. Write `CURRENT` last.
 //!
 //! Invariants:
-//! - I1: `CURRENT` names the copy only after all of it is durable. Before that, the folder is no database.
+//! - I1: `CURRENT` exists only after all other files of the copy are durable. Before that, the folder is no database.
 //! - I2: The checkpoint only reads the source. A failure in the target's folder neither changes nor
 //!   poisons the source. A failed sync of the source's logs poisons it as usual.
 //!
@@ -256,8 +256,8 @@ fn copy_bytes(vfs: &dyn Vfs, file: &dyn File, length: u64, to: &Path) -> Result<
     copy.sync_data().map_err(failure)
 }
 
-/// Removes what a failed attempt has left, unless it may be complete. The caller must remove what this
-/// cannot; it does not open as a database.
+/// Removes what a failed attempt has left, unless it may be complete. What this cannot remove does not open as a
+/// database.
 fn remove_leftovers(vfs: &dyn Vfs, target: &Path) {
     let Ok(names) = list(vfs, target) else {
         return;

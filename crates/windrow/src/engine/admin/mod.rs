@@ -1,4 +1,4 @@
-//! The calls of an operator: keyspaces, flushes, manual compactions, statistics.
+//! The calls of an operator: keyspaces, flushes, manual compactions, checkpoints, checks, statistics.
 //!
 //! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
 //! all remaining jobs run on other threads. So such calls also work without threads.
@@ -213,7 +213,7 @@ impl Engine {
     /// Runs jobs until `is_done`, or until none is due and none is running.
     ///
     /// # Errors
-    /// The error of `check`, which gets the number of jobs that had failed before; `Poisoned`.
+    /// The error of `check`, which gets the number of jobs that had failed before; `Closed`; `Poisoned`.
     fn work_until(
         &self,
         is_done: impl Fn() -> bool,

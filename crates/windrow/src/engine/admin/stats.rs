@@ -93,11 +93,12 @@ pub struct Stats {
     pub sequence: u64,
     /// What the database has done since it was created.
     pub lifetime: LifetimeStats,
-    /// Bytes of all files of the database, the reserve included.
+    /// Bytes of all files of the database, the reserve included. Replaced files that cursors still read do not count,
+    /// nor does space that is reserved behind the end of a log.
     pub disk_bytes: u64,
     /// Bytes of these that the reserve keeps back; 0 if the database is open for reading.
     pub reserve_bytes: u64,
-    /// Whether the disk is full: removals work, but no write may add data.
+    /// Whether the disk is full: removals work, but no write may add data. Always false without a reserve.
     pub is_disk_full: bool,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStats>,
@@ -156,9 +157,9 @@ impl Stats {
 pub struct StallStats {
     /// The cause.
     pub cause: StallCause,
-    /// Writes that were delayed.
+    /// Delays of at least a millisecond; shorter ones add up to one delay of a later write.
     pub delays: u64,
-    /// Writes that waited for the end of a job, or were refused.
+    /// Waits for the end of a job, and writes that were refused.
     pub stops: u64,
     /// The time of delays and stops, in microseconds.
     pub micros: u64,
@@ -227,8 +228,8 @@ pub struct LevelStats {
     pub segments: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// The bytes that it may hold before a compaction; 0 for level 0, which counts runs. A level above
-    /// one that must shrink may exceed it for a while.
+    /// The bytes that it may hold before a compaction; 0 for level 0, which counts runs; `u64::MAX` below the
+    /// nominal last level. A level above one that must shrink may exceed it for a while.
     pub capacity: u64,
     /// Entries, tombstones included.
     pub entries: u64,
@@ -236,7 +237,7 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Gets that this level answered.
     pub gets_answered: u64,
-    /// Bytes of filters that its open tables keep in memory.
+    /// Bytes of filters that its tables keep in memory while they are open.
     pub filter_bytes: u64,
     /// The average number of false-positive reads of a get of an absent key: the sum of the false-positive
     /// rates of the runs of level 0, and the average rate of the files of a deeper level. A key between two

@@ -1,9 +1,9 @@
 //! The failures of jobs: the error, for threads that need the job, and a pause before the next try.
 //!
-//! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes continue. All other
-//! jobs fail together. The input files of a failed compaction and the value logs of a failed garbage
-//! collection pause longer, and longer each time. So damage or a full disk that stops one job does not
-//! hold up others. All of this is in memory only: after an open every job is tried again.
+//! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes continue. All other jobs fail
+//! together. The upper files of a failed compaction and the value logs of a failed garbage collection pause longer than
+//! other jobs, and longer each time. So damage or a full disk that stops one job does not hold up others. All of this is
+//! in memory only: after an open every job is tried again.
 //!
 //! Concurrency: one lock, held for a few instructions. [`Backoffs`] are in a keyspace's `work`.
 
@@ -47,7 +47,7 @@ impl Backoff {
 }
 
 impl Backoffs {
-    /// Notes that a job of `files` has failed. Each pauses twice as long as the last time.
+    /// Notes that a job of `files` has failed. Each pauses for twice the last pause, at most [`FILE_BACKOFF_MAX`].
     pub(in crate::engine) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
         for file in files {
             let rest = self.0.entry(*file).or_default();

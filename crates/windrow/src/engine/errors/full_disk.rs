@@ -1,9 +1,9 @@
 //! The events of a full disk: when the engine meets it, and when work resumes.
 //!
 //! Writers, jobs and the [reserve](super::reserve) each have a bit, since space for one does not imply space for
-//! another. The disk is no longer full after jobs that met it have succeeded again, and after the disk
-//! has space for the reserve twice; that is enough for writers, too. If there is no reserve, the next
-//! write that succeeds clears the bit of writers.
+//! another. A job that succeeds clears the bit of jobs, and a write that succeeds the bit of writers. When the disk has
+//! space for the reserve twice, the reserve clears its own bit and that of writers. The disk is no longer full when no
+//! bit is set.
 //!
 //! Concurrency: one word. If two threads change it at the same time, the listener may receive their
 //! events in either order.

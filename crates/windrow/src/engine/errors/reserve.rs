@@ -1,8 +1,8 @@
 //! The reserve: disk space kept back for a full disk, as a preallocated file without content.
 //!
-//! 1. A write, a flush, the drop of a keyspace, a close or an open that meets a full disk removes the file.
-//!    The space serves the work that frees more: removals and their flushes, and the manifest and the log of
-//!    an open.
+//! 1. A write, a flush, the drop of a keyspace, an edit that seals value logs or drops logs, a close or an open that
+//!    meets a full disk removes the file. The space serves the work that frees more: removals and their flushes, and the
+//!    manifest and the log of an open.
 //! 2. From then on the engine refuses writes that add data, until the disk has space for the file twice;
 //!    space for one is what was just released. A refused writer looks for space at once, and background work
 //!    looks every second.
@@ -39,7 +39,7 @@ const BYTES_MIN: u64 = 64 << 10;
 const BYTES_PER_RESERVED: u64 = 16;
 
 /// A database keeps back at least this many times its manifest, up to the option. An open writes the manifest
-/// once more, and the reserve may be only half of what it should be.
+/// once more, and the reserve may be only half of what it should be, since it grows only to twice its size or more.
 const MANIFESTS: u64 = 4;
 
 /// The time between two tries of background work to create the reserve.

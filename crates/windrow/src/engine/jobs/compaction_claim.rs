@@ -42,7 +42,7 @@ pub(in crate::engine) enum Claimed {
 }
 
 impl CompactionJob {
-    /// Claims the next job that the policy picks for `keyspace`, without files that pause at `now`.
+    /// Claims the next job that the policy picks for `keyspace`. No file that pauses at `now` is part of it.
     pub(super) fn claim(keyspace: &KeyspaceCore, now: Duration) -> Option<Self> {
         let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work

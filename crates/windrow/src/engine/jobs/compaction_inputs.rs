@@ -19,6 +19,7 @@ use crate::table::FileMeta;
 pub(in crate::engine) struct Inputs {
     /// The version that the plan was made for.
     pub(super) version: Shared<Version>,
+    /// Only the nominal number of levels.
     pub(super) work: KeyspaceWork,
     pub(super) level: usize,
     pub(super) upper: Vec<Shared<FileHandle>>,
@@ -62,7 +63,7 @@ impl Inputs {
         self.files().map(|file| file.meta.entries()).sum()
     }
 
-    /// The files of transient logs that the inputs refer to, and the bytes and values.
+    /// The files of transient logs that the inputs refer to, and how much of each.
     pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, InputTransientLog> {
         let mut met: BTreeMap<FileNumber, InputTransientLog> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);

@@ -1,7 +1,8 @@
 //! The flush: it writes the oldest frozen memtable to a table of level 0.
 //!
-//! It drops versions that no reader can see, and lists those in value logs as garbage. It keeps tombstones
-//! that no newer version supersedes. Medium values go to a transient log ([`placement`](crate::policy)), or stay in the table.
+//! It drops versions that no reader can see, and lists their values in value logs as garbage. It keeps tombstones that
+//! no newer version supersedes. Medium values go to a transient log ([`placement`](crate::policy)), or stay in the
+//! table.
 //!
 //! The flush syncs the whole log before it commits the edit that names the table. Without the sync, a
 //! power failure could keep one keyspace's half of a batch in the table and lose the other half in the

@@ -1,8 +1,8 @@
 //! The garbage collection of value logs: it claims the victims that the policy picks, writes their live
 //! values to a GC output, and installs it.
 //!
-//! The index does not change. One edit replaces the logs by the GC output and by relocation tables,
-//! which resolve old pointers. Readers of an older version still read the old logs.
+//! Tables do not change. One edit replaces the logs by the GC output and by relocation tables, which resolve old
+//! pointers. Readers of an older version still read the old logs.
 //!
 //! If a job of several logs has no space, the next one takes half as many. After success the number doubles
 //! again.

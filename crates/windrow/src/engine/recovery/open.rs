@@ -4,9 +4,9 @@
 //! 2. Read the manifest. Every file that it names must exist.
 //! 3. Replay the logs into memtables ([`replay`](super::replay)). Nothing on disk has changed yet. Memtables
 //!    may exceed their size here: all entries of the logs are in memory.
-//! 4. Make the replayed logs durable: [rewrite] in place what is not proved durable. Then record in a new
-//!    manifest where history ended, without the oldest logs whose entries are all in tables. From here
-//!    on a second crash recovers the same state.
+//! 4. Make the replayed values and then the logs durable: [rewrite] in place what is not proved durable. Then record in
+//!    a new manifest where history ended, without the oldest logs whose entries are all in tables. From here on a second
+//!    crash recovers the same state.
 //! 5. Remove the files that the manifest does not name.
 //! 6. Begin a new log. Replayed logs get no more records and never change.
 //! 7. If that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
@@ -46,11 +46,11 @@ use crate::vfs::{LockGuard, Vfs};
 /// The name of the lock file.
 pub(in crate::engine) const LOCK: &str = "LOCK";
 
-/// An open leaves at most this many logs, its own included. By default full logs stay below it
-/// ([`Options::max_wal_bytes`]); only many short opens reach it.
+/// An open leaves at most this many logs, its own included, unless the disk is full. By default full logs stay below
+/// it ([`Options::max_wal_bytes`]); only many short opens reach it.
 const LOGS_MAX: usize = 16;
 
-/// A folder in which a database is created may have this file, and hidden files.
+/// A folder in which a database is created may hold this folder, and hidden files.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The result of an open.

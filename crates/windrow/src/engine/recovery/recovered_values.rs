@@ -32,7 +32,7 @@ struct OpenLog {
     last_sequence: SequenceNumber,
 }
 
-/// Receives the history.
+/// Receives the history: the [`Target`] of the replay.
 #[derive(Debug)]
 pub(super) struct Recovery<'a> {
     state: &'a ManifestState,

@@ -6,9 +6,9 @@
 //! |---|---|---|
 //! | memtables, active and frozen | 1/2 | the largest is flushed early; writers are delayed, then stopped |
 //! | one memtable | 1/8 | it is full, whatever its keyspace's options say |
-//! | buffers of flushes and compactions | 1/8 | compactions read with small buffers |
+//! | buffers of background jobs | 1/8 | jobs read with small buffers |
 //! | open tables, cursors and block cache | 3/8 | the cache shrinks to a minimum; the least used tables are closed |
-//! | of these, the minimum of the cache | 1/16 | |
+//! | of these, the minimum of the cache | 1/16, at most `cache_bytes` | |
 //!
 //! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable.
 //! They shrink as memtables grow. So reads after a load have most of the budget.
@@ -44,11 +44,11 @@ pub struct MemoryUse {
     pub memtables: u64,
     /// Blocks in the cache.
     pub block_cache: u64,
-    /// Indexes, filters and fences of open tables.
+    /// Indexes, filters and properties of open tables.
     pub tables: u64,
     /// Cursors.
     pub cursors: u64,
-    /// Buffers of flushes and compactions.
+    /// Buffers of flushes, compactions and garbage collections.
     pub jobs: u64,
 }
 

@@ -196,7 +196,7 @@ impl Engine {
         let counted = self.memory.memtables.bytes();
         self.tables.fit();
         let memtables_max = self.memory.memtables_max;
-        // Below half of the fraction no write is slow and no job is due.
+        // Below half of their part no write is slow and no job is due.
         let used = if counted > memtables_max / 2 {
             self.memtable_use()
         } else {
