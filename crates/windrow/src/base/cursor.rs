@@ -32,7 +32,7 @@ impl Step {
         self.0 & Self::REPEATS != 0
     }
 
-    /// Whether there is an entry, of a new key, that is a value and at most `sequence`.
+    /// Whether there is an entry, of a new key, that is no tombstone and at most `sequence`.
     #[inline]
     pub(crate) fn is_new_value(self, sequence: SequenceNumber) -> bool {
         // The lowest byte holds the kind, 0 for a tombstone, and the mark of a repeated key.
@@ -64,20 +64,20 @@ pub(crate) trait Cursor {
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()>;
     /// Moves to the next entry.
     fn next(&mut self) -> Result<Step>;
-    /// As [`next`](Self::next), if the next entry is in the loaded block: by far the most frequent case, in
-    /// as few instructions as possible. `None`, without a move, if it is elsewhere, if there is none,
-    /// or after an error; `next` handles these.
+    /// The same as [`next`](Self::next) with fewer instructions, if the next entry is in the loaded block: by far the
+    /// most frequent case. `None`, without a move, if it is elsewhere, if there is none, or after an error; `next`
+    /// handles these.
     #[inline]
     fn step(&mut self) -> Option<Step> {
         None
     }
-    /// Whether the cursor knows the key of its entry but has not read it. A merging iterator over many
-    /// cursors so reads only those that it reaches. The trailer then orders the entry before all versions of
-    /// the key after a forward move, and after all versions after a backward move.
+    /// Whether the cursor knows the key of its entry but has not read it. So a merging cursor reads only the entries
+    /// that it reaches. The trailer then orders the entry before all versions of the key after a forward move, and
+    /// after all versions after a backward move.
     fn is_ahead(&self) -> bool;
     /// Reads the entry whose key is known.
     fn arrive(&mut self) -> Result<()>;
-    /// Moves to the entry before.
+    /// Moves to the previous entry.
     fn prev(&mut self) -> Result<()>;
     /// Whether the cursor is on an entry.
     fn is_valid(&self) -> bool;

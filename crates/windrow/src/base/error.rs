@@ -1,7 +1,7 @@
 //! The one error type of the engine.
 //!
-//! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do. Its `Display` is
-//! one sentence that names the fault, and for damage the file and the byte offset.
+//! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do. Its `Display` is one sentence that
+//! names the fault, and for damage the file and the byte offset if they are known.
 
 use std::fmt;
 use std::io;
@@ -16,21 +16,21 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// The call's arguments or options are wrong: correct the call.
     InvalidArgument,
-    /// The database, keyspace or file does not exist.
+    /// The database or keyspace does not exist, or was dropped.
     NotFound,
-    /// The database, keyspace or file exists already.
+    /// The database exists already, or the folder of a checkpoint is not empty.
     AlreadyExists,
-    /// Another process or handle has the database open.
+    /// This or another process has the database open.
     Locked,
-    /// The disk is full: nothing was lost; free space and try again.
+    /// The disk or a quota is full: nothing was lost; free space and try again.
     NoSpace,
     /// The operating system reported an error.
     Io,
-    /// Stored bytes are damaged; the message names the file and the offset.
+    /// Stored bytes are damaged. The message names the file and the offset if they are known.
     Corruption,
     /// The data needs a newer version of Windrow or a feature that is off.
     Unsupported,
-    /// An earlier write failed and its durability is unknown. Reads continue, writes fail: reopen the
+    /// An earlier write or sync failed, and it is unknown what is durable. Reads continue, writes fail: reopen the
     /// database.
     Poisoned,
     /// The database has been closed.
@@ -51,7 +51,7 @@ struct Details {
 }
 
 impl Error {
-    /// An error of `kind` that says `message`, a whole human sentence without a full stop.
+    /// An error of `kind` that says `message`, a whole sentence without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Details {
             kind,
@@ -78,7 +78,7 @@ impl Error {
 
     /// The operating system failed `operation` (an infinitive: "read", "create") on `path`.
     ///
-    /// A full disk becomes [`ErrorKind::NoSpace`].
+    /// A full disk or quota becomes [`ErrorKind::NoSpace`].
     pub fn io(operation: &str, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
@@ -143,7 +143,7 @@ impl Error {
         self.0.file.as_deref()
     }
 
-    /// The offset of the damage in [`file`](Self::file), if the error is about damage.
+    /// The byte offset of the damage in [`file`](Self::file), if the error is about damage and the offset is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }

@@ -1,9 +1,9 @@
-//! Identifiers. One allocator, which the manifest persists, assigns every number. No number is used
-//! twice, not even by a failed attempt.
+//! Identifiers. One allocator, which the manifest persists, assigns file numbers and segment ids. No number is used
+//! twice, not even by a failed attempt. Keyspaces have numbers of their own.
 
 use std::fmt;
 
-/// Names a file of the database: a log, a manifest, a table or a value file. Never reused.
+/// Names a file of the database: a log, a manifest, a table, a value file or a discard list. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileNumber(pub u64);
 

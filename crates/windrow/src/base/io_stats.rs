@@ -4,7 +4,7 @@
 use super::lifetime::{self, Totals};
 use super::limits::LEVELS_MAX;
 
-/// How many numbers of counters each level has in the manifest, for causes that are and that may come.
+/// How many numbers of counters each level has in the manifest, for present and later causes.
 const CAUSES_PER_LEVEL: u64 = 32;
 
 /// Why bytes of a level are written or read. The manifest has the numbers.
@@ -53,7 +53,7 @@ pub struct LevelIoStats {
 }
 
 impl LevelIoStats {
-    /// The sum of the written bytes.
+    /// The sum of the written bytes; moved tables are not among them.
     pub fn written(&self) -> u64 {
         lifetime::sum([
             self.flushed,

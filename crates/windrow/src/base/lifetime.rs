@@ -1,8 +1,8 @@
 //! What a database counts over its whole life: one list of counters for the engine, the statistics and
 //! the manifest.
 //!
-//! The manifest keeps totals as [`Totals`], numbers by the number of their counter. A number is never
-//! given to another counter. The numbers are in "Manifest" of `docs/format.md`.
+//! The manifest keeps [`Totals`]: sums by the number of their counter. A number is never given to another counter. The
+//! numbers are in "Manifest" of `docs/format.md`.
 //!
 //! Concurrency: counters are relaxed atomics.
 
@@ -16,8 +16,8 @@ pub(crate) type Totals = BTreeMap<u64, u64>;
 /// Defines the counters: their statistics, their atomics, and their numbers in the manifest.
 macro_rules! counters {
     ($($(#[doc = $text:literal])+ $name:ident = $number:literal;)+) => {
-        /// What a database has done since it was created. Where it was last closed cleanly, everything is
-        /// counted; a crash loses what was counted since the last edit of the manifest.
+        /// What a database has done since it was created. A clean close records all counts. A crash loses what was
+        /// counted since the last edit of the manifest.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
@@ -79,7 +79,7 @@ counters! {
     manifest_bytes = 5;
     /// Bytes of tables written by flushes.
     flush_bytes = 6;
-    /// Bytes of new tables written by compactions, and of transient logs in which they collect values.
+    /// Bytes of new tables written by compactions, and of transient logs that they rewrite.
     compaction_bytes_written = 7;
     /// Bytes of tables read by compactions.
     compaction_bytes_read = 8;
@@ -109,14 +109,14 @@ counters! {
     flushes = 20;
     /// Compactions finished.
     compactions = 21;
-    /// Subcompactions in which they were carried out.
+    /// Subcompactions of these; a compaction in one piece counts as one.
     subcompactions = 22;
     /// Files moved down a level without rewriting.
     trivial_moves = 23;
 }
 
 impl LifetimeStats {
-    /// Bytes the engine has written: log, manifest, tables and value files.
+    /// Bytes written by the engine: logs, manifests, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         sum([
             self.wal_bytes,
@@ -131,7 +131,7 @@ impl LifetimeStats {
         ])
     }
 
-    /// Bytes that flushes, compactions and garbage collections have read.
+    /// Bytes that compactions and garbage collections have read.
     pub fn read_bytes(&self) -> u64 {
         sum([
             self.compaction_bytes_read,
@@ -141,7 +141,7 @@ impl LifetimeStats {
         ])
     }
 
-    /// Bytes written per byte given; 0 before the first write.
+    /// Bytes written per byte that callers wrote; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         if self.user_bytes == 0 {
             return 0.0;

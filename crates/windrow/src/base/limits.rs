@@ -1,6 +1,6 @@
 //! Bounds of the data model.
 
-/// The longest key, in bytes. The shortest is one byte.
+/// The longest key, in bytes. The shortest has one byte.
 pub const KEY_BYTES_MAX: usize = 64 * 1024;
 
 /// The longest value, in bytes.
@@ -27,9 +27,8 @@ pub const LEVELS_MAX: usize = 15;
 /// About the most table files of a keyspace; the exact bound is twice this plus the files of small levels.
 pub(crate) const TABLE_FILES_MAX: u64 = 64 << 10;
 
-/// The most transient logs that the levels from 1 on of a keyspace refer to at rest, if values are put in
-/// place at all: in the largest tree, transient logs have a third of its bytes, in files a quarter as long as
-/// tables.
+/// The most transient log files that the levels from 1 on of a keyspace refer to at rest, if values are put in place at
+/// all. In the largest tree, transient logs have a third of its bytes, and a file has a quarter of a table's length.
 pub(crate) const TRANSIENT_FILES_MAX: u64 = 2 * TABLE_FILES_MAX;
 
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below

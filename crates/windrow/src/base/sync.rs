@@ -1,8 +1,9 @@
 //! The facade over synchronisation primitives.
 //!
-//! All other modules take their locks and atomics from here, so `--cfg loom` and `--cfg shuttle`
-//! run the same code under a model checker. A lock never reports poisoning: a panic in a
-//! background job is caught by the engine, which poisons the *database* with a clear error.
+//! Other modules take their locks and atomics from here, so `--cfg loom` and `--cfg shuttle` run the same code
+//! under a model checker. Exceptions are memory trackers, a static of `striped.rs`, and the locks of `vfs/os`. A
+//! lock never reports poisoning: the engine catches a panic of a background job, and poisons the *database* with a
+//! clear error.
 
 #![cfg_attr(
     not(any(loom, shuttle)),

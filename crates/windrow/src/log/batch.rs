@@ -165,7 +165,7 @@ impl<'a> BatchReader<'a> {
         self.remaining
     }
 
-    /// The next entry, or `None` behind the last one. After an error the position is as before.
+    /// The next entry, or `None` behind the last one. An error does not change the position.
     pub(crate) fn next(&mut self) -> Result<Option<Entry<'a>>, DecodeError> {
         let mut reader = self.reader.clone();
         if self.remaining == 0 {

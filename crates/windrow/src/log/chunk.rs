@@ -72,7 +72,7 @@ pub(super) fn complete(
 pub(super) struct Header {
     /// The checksum of the payload, and of the length in a short chunk.
     checksum: u32,
-    /// The offset in the chunk at which the checksummed bytes begin.
+    /// The offset in the chunk at which the payload begins.
     pub(super) payload_at: usize,
     /// 0 for a sync marker, which is long and has no payload.
     pub(super) payload_bytes: usize,

@@ -1,6 +1,6 @@
 //! The file of a log, as its writer sees it.
 //!
-//! Disk space is reserved ahead of the bytes, so a full disk is met before anything has changed.
+//! Disk space is reserved ahead of the bytes, so a full disk fails a write before anything has changed.
 //!
 //! I1. `NoSpace` from [`reserve`](LogFile::reserve) means that the file is unchanged. Any other failure
 //!     breaks the log for good.

@@ -1,4 +1,4 @@
-//! A file system in memory with fault injection, for the unit tests of layers 2 and 3.
+//! A file system in memory with fault injection, for unit tests of logs, the manifest and recovery.
 //!
 //! Files and names have a cached and a durable state; a crash keeps the durable state. Faults are set by
 //! operation and count.

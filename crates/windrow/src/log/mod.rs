@@ -10,7 +10,7 @@
 //! - [`writer`]: appends, in space that is reserved ahead.
 //! - [`sync`]: makes appended bytes durable, apart from the writer, so that appends continue meanwhile.
 //! - [`reader`]: reads the records back.
-//! - [`rewrite`]: makes durable what another process has appended.
+//! - [`rewrite`]: makes durable what an earlier open has appended.
 //! - [`tail`]: the decision at the end of the sound chunks, as one pure table.
 //! - [`batch`] and [`wal_header`]: the payloads of a WAL.
 

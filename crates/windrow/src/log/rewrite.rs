@@ -1,4 +1,4 @@
-//! A rewrite that makes a log durable which another process has written.
+//! A rewrite that makes a log of an earlier open durable.
 //!
 //! Bytes that a read returns may be in memory only, and a sync alone may not write them: after a failed
 //! sync the kernel may keep the bytes, mark them as written, and report success for the next sync. So

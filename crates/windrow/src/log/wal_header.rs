@@ -17,7 +17,7 @@ pub(crate) struct Predecessor {
     pub(crate) number: FileNumber,
     /// The final length.
     pub(crate) end: u64,
-    /// Whether the log was durable up to its end at the creation of this WAL.
+    /// Whether the log was durable up to its end when this header was written.
     pub(crate) synced: bool,
 }
 

@@ -97,7 +97,7 @@ impl KeyspaceState {
             .count_references(number, slice::from_ref(segment), u64::checked_add)
     }
 
-    /// All table files and value files.
+    /// All tables, value files and discard lists.
     pub(super) fn files(&self) -> impl Iterator<Item = FileName> {
         let tables = self.levels.iter().flat_map(BTreeMap::keys);
         let tables = tables.copied().map(FileName::Table);

@@ -38,7 +38,7 @@ pub(crate) struct ManifestState {
     pub(crate) log_synced: Option<(FileNumber, u64)>,
     /// The lifetime counters. Nothing depends on them.
     pub(crate) totals: Totals,
-    /// All table and value files of all keyspaces.
+    /// All tables, value files and discard lists of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
 
@@ -115,7 +115,7 @@ impl ManifestState {
         Edit { records }
     }
 
-    /// Ends the logs at the log and offset where recovery has ended, and drops the logs before `oldest`.
+    /// Ends the logs at the log and offset `end`, where recovery has ended, and drops the logs before `oldest`.
     /// Without both, it drops all logs.
     pub(crate) fn end_history(
         &mut self,
@@ -146,7 +146,7 @@ impl ManifestState {
         flushed.fold(self.used_sequence, SequenceNumber::max)
     }
 
-    /// All table files and value files of all keyspaces.
+    /// All tables, value files and discard lists of all keyspaces.
     pub(crate) fn files(&self) -> impl Iterator<Item = FileName> {
         self.keyspaces.values().flat_map(KeyspaceState::files)
     }

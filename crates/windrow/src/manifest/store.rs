@@ -1,6 +1,6 @@
 //! The manifest on disk: a log of edits that begins with a snapshot, and `CURRENT`, which names the log.
 //!
-//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing. Every open and every
+//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing. Every open for writing and every
 //! rollover starts a new manifest, so nothing is written behind a torn tail.
 //!
 //! I1. `CURRENT` names a manifest and a length. This length of the manifest and its name are durable before

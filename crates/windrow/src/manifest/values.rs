@@ -374,7 +374,7 @@ impl ValueState {
         Ok(())
     }
 
-    /// All files.
+    /// All value files and discard lists.
     pub(super) fn names(&self) -> impl Iterator<Item = FileName> {
         let files = self.files.keys().copied().map(FileName::Values);
         files.chain(

@@ -89,12 +89,12 @@ impl Version {
         &self.values
     }
 
-    /// The use of each value log.
+    /// The use of each value log and GC output.
     pub(crate) fn logs(&self) -> &[ValueLogUsage] {
         &self.logs
     }
 
-    /// The number of transient log files: all value files except value logs.
+    /// The number of transient log files: all value files except value logs and GC outputs.
     pub(crate) fn transient_files(&self) -> usize {
         self.values.iter().len() - self.logs.len()
     }

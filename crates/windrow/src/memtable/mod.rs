@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! - I1: (key, sequence number) is unique. A repetition is a bug of the caller and panics.
-//! - I2: `memory_bytes` is exact: the bytes of all nodes, padding included.
+//! - I2: `memory_bytes` is exact: the bytes of all records, leaves and nodes, padding included.
 //! - I3: a lookup and a cursor's move allocate nothing.
 //!
 //! Concurrency: any number of threads may call everything at once. Readers see every entry whose
