@@ -1,5 +1,9 @@
 //! The keys of a stream of versions that are visible at one sequence number.
 //!
+//! The newest visible version of a key decides. A tombstone hides its key: the cursor skips all older versions.
+//! If a seek passes [`PASSED_MIN`] entries or more, it reports them to the [tombstone span](TombstoneSpan), so
+//! that later seeks skip them.
+//!
 //! The direction may change at any step. In forward direction the merged cursor is on the current entry. In
 //! backward direction it passes the versions of a key from the oldest to the newest, so the newest visible
 //! version is known only after it was passed. The current entry is then a copy, and the merged cursor is
