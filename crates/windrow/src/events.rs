@@ -1,7 +1,8 @@
 //! Layer 1: the events of an open database, and the listener that receives them.
 //!
-//! I1. The thread that causes an event calls the listener, and holds no lock during the call. So the listener may
-//!     call the database. Its time delays that thread only.
+//! I1. The thread that causes an event calls the listener, and holds no lock during the call, except in a close. So the
+//!     listener may read the database. The job of the thread has not ended, and what waits for that job waits for the
+//!     listener.
 //! I2. A panic of a listener is caught, and the database continues as if the call had returned.
 //!
 //! Concurrency: many threads call the listener at once.
@@ -89,9 +90,10 @@ pub enum Event {
 
 /// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
-/// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick.
-/// The listener may use the database, but it must not wait for background work. If it holds a handle of the
-/// database, only [`Db::close`](crate::Db::close) closes the database. A panic in the listener is caught and ignored.
+/// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick. The
+/// listener may read the database. It must not write, flush, compact or close the database: these calls may wait for the
+/// job that calls the listener, and then never return. If the listener holds a handle of the database, only
+/// [`Db::close`](crate::Db::close) closes the database. A panic in the listener is caught and ignored.
 pub trait EventListener: Send + Sync {
     /// Called at each event.
     fn on_event(&self, event: &Event);

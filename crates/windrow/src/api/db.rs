@@ -138,9 +138,9 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if the batch has a keyspace of another database; `NotFound` if it has a dropped keyspace;
-    /// `NoSpace` if the disk is full (nothing was written; try again when it has space); `Closed`; `ReadOnly`. A write
-    /// that waits for a background job returns that job's error if the job fails (nothing was written). `Poisoned`, or
-    /// the error that poisons the database: only a reopen shows whether the batch survives.
+    /// `NoSpace` if the disk is full (try again when it has space); `Closed`; `ReadOnly`; the error of a failed
+    /// background job that the write waited for. Nothing was written then. After `Poisoned`, or the error that poisons
+    /// the database, only a reopen shows whether the batch survives.
     ///
     /// # Durability
     /// That of [`Options::durability`].

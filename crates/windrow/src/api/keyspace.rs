@@ -66,9 +66,9 @@ impl Keyspace {
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, or the key or value longer than its limit; `NoSpace` if the disk is
-    /// full (nothing was written); `NotFound` after the keyspace is dropped; `Closed`; `ReadOnly`. A write that waits
-    /// for a background job returns that job's error if the job fails (nothing was written). `Poisoned`, or the error
-    /// that poisons the database: only a reopen shows whether the write survives.
+    /// full; `NotFound` after the keyspace is dropped; `Closed`; `ReadOnly`; the error of a failed background job that
+    /// the write waited for. Nothing was written then. After `Poisoned`, or the error that poisons the database, only
+    /// a reopen shows whether the write survives.
     ///
     /// # Durability
     /// That of [`Options::durability`](crate::Options::durability).

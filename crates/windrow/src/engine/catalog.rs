@@ -114,7 +114,7 @@ impl Catalog {
     /// Allocates a number that was never used.
     ///
     /// # Errors
-    /// Those of the edit that records a new mark, once in a while.
+    /// Those of the edit that records a new mark, if the numbers below the old mark are used up.
     pub(crate) fn allocate(&self) -> Result<u64> {
         loop {
             if let Some(number) = self.ids.allocate() {

@@ -32,12 +32,12 @@
 //! Concurrency: inserting takes the lock of one leaf; readers take none. A reader sees every entry
 //! whose insertion happened before its read began; of those inserted meanwhile it may see any.
 //!
-//! A reader of a leaf loads `splits`, then the order, then the node's next node, then slots, and
-//! then `splits` again; if that changed, it starts over. Why that is enough: a split first links the
-//! new node, then publishes the shrunk order, then counts. (a) Who sees a shrunk order sees the new
-//! node, too, and follows it to the entries that moved. (b) Who sees an older order finds all its
-//! slots as they were: were one of them reused, the reader would also see that splits were counted
-//! (I5), unless it had seen the count from the start, and then the shrunk order with it.
+//! A reader of a leaf loads `splits`, then the order, then the node's next node, then slots, and then
+//! `splits` again. If `splits` has changed, the reader starts over. This is enough: a split first links the
+//! new node, then publishes the shrunk order, then counts. (a) A reader that sees a shrunk order sees the new
+//! node, too, and follows it to the entries that moved. (b) A reader that sees an older order finds all its
+//! slots as they were. If one of them were reused, the reader would also see that splits were counted (I5),
+//! unless it saw the count from the start, and then it would see the shrunk order, too.
 //!
 //! # Safety argument
 //!
@@ -45,8 +45,8 @@
 //! `'list`. They are made from memory that the builder has just written, or from pointers that a
 //! slot, node or link holds; those were stored after the memory was written, with a release that the
 //! load acquires. The arenas keep everything in place until the list is dropped, which no borrow
-//! survives. So each of them points to written memory, of which only atomics ever change (I3). Lane
-//! `l` links only nodes higher than `l` (I2), therefore a node met in lane `l` has the links `0..=l`.
+//! survives. So each of them points to written memory, and only atomics in it change (I3). Lane
+//! `l` links only nodes higher than `l` (I2). Therefore a node met in lane `l` has the links `0..=l`.
 //! All pointers keep the provenance of their whole piece, since no reference to a part is ever turned
 //! back into one of them.
 

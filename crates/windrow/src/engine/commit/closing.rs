@@ -18,7 +18,7 @@ use crate::manifest::{ManifestState, Record};
 /// [`TABLES_PER_KEPT_LOG`] tables.
 const KEPT_LOG_BYTES_MAX: u64 = 1 << 20;
 
-/// The limit on kept logs grows by itself for each further so many tables that the close would write.
+/// A close keeps twice that length above this many tables, three times above twice as many tables, and so on.
 const TABLES_PER_KEPT_LOG: u64 = 64;
 
 impl Engine {

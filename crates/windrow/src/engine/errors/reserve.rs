@@ -94,8 +94,8 @@ impl Reserve {
         self.bytes() < self.bytes_max
     }
 
-    /// Makes the first reserve of an open, for a database whose files take `disk_bytes`, of which its
-    /// manifest takes `manifest_bytes`. What an earlier open has left may have another size, and goes.
+    /// Makes the first reserve of an open, for a database whose files take `disk_bytes` and whose manifest takes
+    /// `manifest_bytes`. Removes the reserve of an earlier open, which may have another size.
     pub(in crate::engine) fn take_first(&self, disk_bytes: u64, manifest_bytes: u64) {
         let wanted = self.wanted(disk_bytes, manifest_bytes);
         self.bytes.store(wanted, Ordering::Relaxed);
@@ -103,8 +103,8 @@ impl Reserve {
         self.take();
     }
 
-    /// Makes the reserve larger if the database has grown enough; its files take at least `disk_bytes`.
-    /// Without space for that the disk counts as full, as when the reserve is made.
+    /// Makes the reserve larger if the database has grown enough; its files take at least `disk_bytes`. If the disk has
+    /// no space for that, it counts as full.
     pub(in crate::engine) fn grow(&self, disk_bytes: u64, manifest_bytes: u64) {
         let (bytes, wanted) = (self.bytes(), self.wanted(disk_bytes, manifest_bytes));
         let is_enough = wanted < (2 * bytes).min(self.bytes_max);

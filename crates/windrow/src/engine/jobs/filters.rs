@@ -5,8 +5,8 @@
 //! units meanwhile. If the allocation of an open table changes, the table is opened again, and its readers keep the old
 //! one.
 //!
-//! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. It does
-//! not hold up threads that read or write tables.
+//! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. Threads that read or write
+//! tables do not wait for it.
 
 use std::ops::Add;
 

@@ -2,8 +2,8 @@
 //!
 //! 1. Check the folder and take the lock.
 //! 2. Read the manifest. Every file that it names must exist.
-//! 3. Replay the logs into memtables ([`replay`](super::replay)). Nothing on disk has changed yet. Memtables
-//!    may exceed their size here: all entries of the logs are in memory.
+//! 3. Replay the logs into memtables ([`replay`](super::replay)). Nothing on disk has changed yet. Full memtables are
+//!    frozen. Together they may exceed the memory budget: all entries of the logs are in memory.
 //! 4. Make the replayed values and then the logs durable: [rewrite] in place what is not proved durable. Then record in
 //!    a new manifest where history ended, without the oldest logs whose entries are all in tables. From here on a second
 //!    crash recovers the same state.

@@ -192,7 +192,7 @@ fn a_torn_tail_is_not_damage() {
         writer.append(b"buffered").unwrap();
     }
     let bytes = vfs.read(&directory().join(NAME));
-    // A hole in front of whole chunks, which speak of the sync but not of one beyond the hole.
+    // A hole before whole chunks, which record the sync but none beyond the hole.
     for hole in usize::try_from(synced).unwrap()..bytes.len() {
         let mut torn = bytes.clone();
         torn[hole] ^= 0x55;
@@ -312,7 +312,7 @@ fn a_log_works_on_a_file_system_that_cannot_reserve() {
     let reserves = vfs.take_log();
     let reserves = reserves.iter().filter(|step| **step == Operation::Reserve);
     assert_eq!(reserves.count(), 1);
-    // There, a full disk in the midst of a write leaves the record's fate unknown.
+    // If the disk is full during a write, it is unknown whether the record was written.
     vfs.fail_once(Operation::Write, 0, io::ErrorKind::StorageFull);
     assert_eq!(kind(writer.append(b"three")), ErrorKind::Poisoned);
     assert!(writer.is_broken());

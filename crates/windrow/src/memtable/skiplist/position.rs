@@ -91,7 +91,7 @@ impl Position {
         let Some(left) = self.record() else {
             return false;
         };
-        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
+        // SAFETY: a record of the list, which `self` keeps alive, wherever the position moves.
         let left = unsafe { Record::new(left.header) };
         if self.stand.index + 1 < self.stand.count {
             self.stand.index += 1;
@@ -117,7 +117,7 @@ impl Position {
     /// Moves from the leaf's first entry to the last before it.
     fn leave_backward(&mut self) {
         let Some(record) = self.record() else { return };
-        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
+        // SAFETY: a record of the list, which `self` keeps alive, wherever the position moves.
         let record = unsafe { Record::new(record.header) };
         let target = self.list.target(record.key(), record.trailer().sequence());
         // No entry lies between this place and the target.
