@@ -91,8 +91,8 @@ pub enum Event {
 /// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
 /// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick. The
-/// listener may read the database. It must not write, flush, compact or close the database: these calls may wait for the
-/// job that calls the listener, and then never return. If the listener holds a handle of the database, only
+/// listener may read the database. It must not write, flush, compact or close the database: these calls may wait for
+/// the job that calls the listener, and then never return. If the listener holds a handle of the database, only
 /// [`Db::close`](crate::Db::close) closes the database. A panic in the listener is caught and ignored.
 pub trait EventListener: Send + Sync {
     /// Called at each event.

@@ -19,12 +19,12 @@
 //! - I3: After an error that leaves durability unknown, the engine acknowledges nothing more
 //!   ([`errors::poison`]).
 //!
-//! Concurrency, in lock order: `open` of the [`handle`]; `creating`; the leadership of the commits, then its `log`, then
-//! its `next`; the catalog; a keyspace's `work`, then its `install`. Outside this order, a list of subcompactions comes
-//! before its parts, and the filter state before the slots of tables. All others are leaves. A thread may hold these
-//! locks during I/O: `open`, `creating`, the leadership with `log` and `next`, the catalog, `naming`, the log that it
-//! syncs, the value log that it writes, the filter state, the reserve, and the slot of a file that it opens. Readers
-//! take only the last one, and the short locks of the block cache.
+//! Concurrency, in lock order: `open` of the [`handle`]; `creating`; the leadership of the commits, then its `log`,
+//! then its `next`; the catalog; a keyspace's `work`, then its `install`. Outside this order, a list of
+//! subcompactions comes before its parts, and the filter state before the slots of tables. All others are leaves. A
+//! thread may hold these locks during I/O: `open`, `creating`, the leadership with `log` and `next`, the catalog,
+//! `naming`, the log that it syncs, the value log that it writes, the filter state, the reserve, and the slot of a
+//! file that it opens. Readers take only the last one, and the short locks of the block cache.
 
 mod admin;
 mod catalog;

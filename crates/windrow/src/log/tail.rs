@@ -11,8 +11,8 @@
 //! | before its recorded length, or none recorded | invalid | no | end of history |
 //!
 //! A recorded length comes from the first record of the next log, or from the manifest if an earlier
-//! recovery or a clean close has ended the log. A next log may take records before the log before it is synced. So a log
-//! that ends before its recorded length is damaged only if something proves that it was synced. Without
+//! recovery or a clean close has ended the log. A next log may take records before the log before it is synced. So a
+//! log that ends before its recorded length is damaged only if something proves that it was synced. Without
 //! proof, history ends there and the next logs are void.
 //!
 //! "Invalid" is everything except a sound chunk of this log at this position: torn, zero or missing bytes,

@@ -11,8 +11,8 @@
 //! A group ends before the next one begins. So groups become visible in commit order, and no insertion
 //! runs while a leader freezes memtables.
 //!
-//! The files: [`write`](self::write), what a writer commits; [`separation`], large values; [`value_log`], where they go;
-//! [`active_log`], the log that is written; [`wal`], the chain of all logs.
+//! The files: [`write`](self::write), what a writer commits; [`separation`] and [`value_log`], large values;
+//! [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
 //!
 //! Invariants:
 //! - I1: A sequence number belongs to one entry. A group takes numbers only for a record that was
@@ -109,9 +109,9 @@ impl Engine {
     /// Commits `write`. On return it is visible, and durable if that was asked for.
     ///
     /// # Errors
-    /// With nothing written: `NoSpace`; `NotFound` for a dropped keyspace; `Closed`; `ReadOnly`; the error of a job that
-    /// the write waits for. `Poisoned`, or the error that poisoned the database: the outcome of the write is unknown
-    /// until the database is reopened.
+    /// With nothing written: `NoSpace`; `NotFound` for a dropped keyspace; `Closed`; `ReadOnly`; the error of a job
+    /// that the write waits for. `Poisoned`, or the error that poisoned the database: the outcome of the write is
+    /// unknown until the database is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         match self.commit_once(write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {

@@ -45,7 +45,8 @@ impl Touched {
         }
     }
 
-    /// Writes the values before `log` refers to them (I2 of [`value_log`](super::value_log)). Returns the bytes written.
+    /// Writes the values before `log` refers to them (I2 of [`value_log`](super::value_log)). Returns the bytes
+    /// written.
     #[inline]
     pub(super) fn write(&self, log: &LogSync) -> Result<u64> {
         let mut bytes = 0;

@@ -15,8 +15,8 @@
 //! - I3: For a log that is being written, the manifest covers exactly the values that flushed entries
 //!   refer to. Recovery adds those that the write-ahead log refers to.
 //!
-//! Concurrency: one lock per keyspace. Only a thread that has the leadership of the commits appends, retires and writes.
-//! Jobs and statistics take the lock to read the state; edits that seal logs take it under the catalog's lock.
+//! Concurrency: one lock per keyspace. Only a thread that has the leadership of the commits appends, retires and
+//! writes. Jobs and statistics take the lock to read the state; edits that seal logs take it under the catalog's lock.
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::manifest::Record;

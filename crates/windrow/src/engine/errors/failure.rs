@@ -2,8 +2,8 @@
 //!
 //! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes continue. All other jobs fail
 //! together. The upper files of a failed compaction and the value logs of a failed garbage collection pause longer than
-//! other jobs, and longer each time. So damage or a full disk that stops one job does not delay others. All of this is in
-//! memory only: after an open every job is tried again.
+//! other jobs, and longer each time. So damage or a full disk that stops one job does not delay others. All of this
+//! is in memory only: after an open every job is tried again.
 //!
 //! Concurrency: one lock, held for a few instructions. [`Backoffs`] are in a keyspace's `work`.
 

@@ -1,8 +1,8 @@
 //! The compaction: it carries out a plan of the policy. A plan rewrites files, moves a file down, or changes
 //! the number of levels.
 //!
-//! Concurrency: the job has [claimed](super::compaction_claim) its inputs and holds no lock while it writes. Its results are
-//! installed in the order of the manifest.
+//! Concurrency: the job has [claimed](super::compaction_claim) its inputs and holds no lock while it writes. Its
+//! results are installed in the order of the manifest.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! The filter units that the tables of a keyspace keep in memory.
 //!
-//! After a change of the tree the policy allocates filter bits to all its files. In a large tree one job changes little,
-//! so a new allocation waits until a fraction of the entries has changed. A file without an allocation keeps all its
-//! units meanwhile. If the allocation of an open table changes, the table is opened again, and its readers keep the old
-//! one.
+//! After a change of the tree the policy allocates filter bits to all its files. In a large tree one job changes
+//! little, so a new allocation waits until a fraction of the entries has changed. A file without an allocation keeps
+//! all its units meanwhile. If the allocation of an open table changes, the table is opened again, and its readers
+//! keep the old one.
 //!
-//! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. Threads that read or write
-//! tables do not wait for it.
+//! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. Threads that read or
+//! write tables do not wait for it.
 
 use std::ops::Add;
 

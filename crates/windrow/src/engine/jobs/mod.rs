@@ -1,15 +1,14 @@
 //! The background jobs and their order.
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
-//! full disk; freeze memtables if logs or memtables take too much; flush; seal value logs; prepare the next log, or mark
-//! an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits for a
-//! long compaction.
-//! Compactions and garbage collections take turns. The policy picks the compactions. This module claims their
-//! inputs, so that no two jobs conflict, and releases them at the end of the job.
+//! full disk; freeze memtables if logs or memtables take too much; flush; seal value logs; prepare the next log, or
+//! mark an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
+//! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
+//! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
 //! A job that fails leaves the tree unchanged. The engine keeps its error, and jobs of its kind pause for a while
-//! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once, and gets
-//! the error if the job fails again.
+//! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once, and
+//! gets the error if the job fails again.
 //!
 //! The files: [`flush_job`], [`compaction_job`] with its [claim](compaction_claim),
 //! [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`]; [`context`](self::context), what all jobs

@@ -5,8 +5,8 @@
 //! 3. Replay the logs into memtables ([`replay`](super::replay)). Nothing on disk has changed yet. Full memtables are
 //!    frozen. Together they may exceed the memory budget: all entries of the logs are in memory.
 //! 4. Make the replayed values and then the logs durable: [rewrite] in place what is not proved durable. Then record in
-//!    a new manifest where history ended, without the oldest logs whose entries are all in tables. From here on a second
-//!    crash recovers the same state.
+//!    a new manifest where history ended, without the oldest logs whose entries are all in tables. From here on a
+//!    second crash recovers the same state.
 //! 5. Remove the files that the manifest does not name.
 //! 6. Begin a new log. Replayed logs get no more records and never change.
 //! 7. If that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.

@@ -1,9 +1,9 @@
 //! The replay of the write-ahead logs after a crash or a clean close.
 //!
 //! The replay reads the logs in the order of their chain, each up to its recorded length, by the
-//! decision table of `log/tail.rs`. History ends at the first place without a sound record, except at the recorded length
-//! of a log. Later logs do not count, since they would leave a hole. If something proves that bytes beyond that place
-//! were durable, they are not torn but lost, and that is damage. The proofs are:
+//! decision table of `log/tail.rs`. History ends at the first place without a sound record, except at the recorded
+//! length of a log. Later logs do not count, since they would leave a hole. If something proves that bytes beyond
+//! that place were durable, they are not torn but lost, and that is damage. The proofs are:
 //! - a sound chunk after the place, in the same log, that records a later sync;
 //! - any sync mark in a later log, since logs are synced in order;
 //! - the header of a later log, or the manifest: both record how far a log was durable.
