@@ -24,11 +24,11 @@ pub struct KeyspaceOptions {
     /// Garnering's c, above 0 and at most 1: ratios grow by 1/c towards the shallow levels. Default 0.8. 1 is plain
     /// leveling. Smaller: fewer levels, and more rewriting in the shallow ones.
     pub scaling: f64,
-    /// Capacity of level 1 while it is the only level, in bytes; at least `file_bytes`. Default 256 MiB. Keep it at
-    /// least four times `memtable_bytes`. Larger: fewer levels.
+    /// Capacity of level 1 while it is the only level, in bytes of keys and values; at least `file_bytes`. Default 256
+    /// MiB. Keep it at least four times `memtable_bytes`. Larger: fewer levels.
     pub base_bytes: u64,
-    /// Size at which a compaction closes a table file, in bytes, from 1 KiB to 64 GiB. Default 16 MiB. Larger: fewer
-    /// files and coarser compactions.
+    /// Size at which a compaction closes a table file, in bytes, from 1 KiB to 64 GiB. Default 16 MiB. If the tree
+    /// would have more than about 65,536 files, its files are larger. Larger: fewer files and coarser compactions.
     pub file_bytes: u64,
     /// Size of a data block before compression, in bytes, from 128 to 1 MiB. Default 4 KiB. Larger: better compression
     /// and scans. Smaller: cheaper gets and larger indexes.

@@ -237,8 +237,8 @@ impl Engine {
         }
     }
 
-    /// Compacts everything that `range` holds now down to the deepest level with data. Rewrites that level
-    /// once more if it holds tombstones or several segments.
+    /// Compacts everything that `range` holds now down to the deepest level with data. Rewrites those files of that
+    /// level once more that hold tombstones, several segments, or pointers to values that belong in place.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,

@@ -228,8 +228,9 @@ pub struct LevelStats {
     pub segments: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// The bytes that it may hold before a compaction; 0 for level 0, which counts runs; `u64::MAX` below the
-    /// nominal last level. A level above one that must shrink may exceed it for a while.
+    /// The bytes of keys and values, wherever the values are, that it may hold before a compaction. 0 for level 0,
+    /// which counts runs; `u64::MAX` below the nominal last level. A level above one that must shrink may exceed it
+    /// for a while.
     pub capacity: u64,
     /// Entries, tombstones included.
     pub entries: u64,

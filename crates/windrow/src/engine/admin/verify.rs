@@ -14,8 +14,8 @@ use crate::table::Referred;
 use crate::value::read_discard_list;
 
 impl Engine {
-    /// Checks every block of every table of every keyspace against the manifest, and every value that
-    /// tables refer to.
+    /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, and
+    /// the counts of the discard lists.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
@@ -39,7 +39,7 @@ impl Engine {
                 format!("keyspace {}: {contradiction}", keyspace.name()),
             ));
         }
-        // Reopened, as tables are.
+        // Value files are opened again, as tables are.
         let files = state.version.values().iter().count();
         let mut values = self.value_read_buffers().over(files);
         let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
@@ -51,7 +51,7 @@ impl Engine {
             .flat_map(|level| level.files())
         {
             report.files += 1;
-            // Reopened, so that footers, indexes and filters are read from disk again.
+            // Opened again, so that footers, indexes and filters are read again.
             match self.tables.open_anew(&file.meta, LoadedUnits::ALL, None) {
                 Ok(table) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {

@@ -3,8 +3,8 @@
 //! 1. A writer enters the [queue]. One writer is the leader; the others wait.
 //! 2. The leader batches the queued writers into its group.
 //! 3. If necessary, the leader freezes full memtables and begins a new log.
-//! 4. The leader gives the group the next sequence numbers and writes one log record for all of it. It
-//!    syncs the log if any writer of the group asked for that.
+//! 4. The leader gives the group the next sequence numbers. It writes large values to value logs, and then one
+//!    log record for the whole group. It syncs the logs if any writer of the group asked for that.
 //! 5. Each member inserts its own entries into the memtables, in parallel.
 //! 6. After all insertions the leader publishes the group and passes the leadership on.
 //!

@@ -62,8 +62,8 @@ impl CompactionJob {
         }
     }
 
-    /// Claims the next job that compacts `range` down, for entries up to `through`, or that removes
-    /// tombstones from files older than `before`.
+    /// Claims the next job that compacts `range` down, for entries up to `through`, or that rewrites a file of the
+    /// deepest level. `before` is above the numbers of the files that existed at the call.
     pub(in crate::engine) fn claim_range(
         keyspace: &KeyspaceCore,
         range: &KeyRange,

@@ -20,7 +20,7 @@ pub(crate) struct KeyspaceWork {
     pub(crate) is_resizing: bool,
     /// The nominal number of levels.
     pub(crate) level_count: usize,
-    /// The bytes that each level may hold beyond its capacity.
+    /// The bytes that each level may hold even if its capacity is less.
     pub(crate) allowed: Vec<u64>,
     /// The files of failed compactions.
     pub(in crate::engine) backoffs: Backoffs,
