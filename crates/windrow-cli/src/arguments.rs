@@ -27,7 +27,7 @@ With --json, an error is an object on standard error: {\"error\": {\"kind\": ..,
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Arguments {
-    /// Print JSON, one object a line, instead of text; errors too
+    /// Print JSON, one object per line, instead of text; errors too
     #[arg(long, global = true)]
     pub(crate) json: bool,
 

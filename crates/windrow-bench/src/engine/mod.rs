@@ -295,7 +295,7 @@ pub struct LevelShape {
     pub pointer_rewrite_read_bytes: u64,
     /// Bytes of transient logs that compactions have read.
     pub transient_log_read_bytes: u64,
-    /// Gets that the level answered, with a value or a tombstone.
+    /// Gets that found their value in the level.
     #[serde(default)]
     pub gets_answered: u64,
 }

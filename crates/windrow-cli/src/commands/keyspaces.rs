@@ -17,8 +17,9 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `keyspaces`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Entries are those of tables and memtables, tombstones and older versions of keys included: count \
-counts what a scan returns. The log holds the unflushed ones. With --json, each keyspace is an object.
+Entries are those of tables and memtables, tombstones and older versions of keys included. The command \
+count counts what a scan returns. The log holds the unflushed entries. With --json, each keyspace is an \
+object.
 
 Examples:
   windrow keyspaces shop.db

@@ -19,8 +19,8 @@ use crate::text::{human_bytes, human_count};
 Lists the value files of each keyspace, those with most garbage first, and a sum for each kind. A \
 transient log holds medium values until compactions put them in place. A value log holds large values \
 as they were committed. A GC output holds the live values of collected value logs. A file is deleted \
-when no table refers to it, together with its relocations: the values of collected logs that are found \
-through it.
+when no table refers to it. The last column names the collected value logs whose pointers lead to the \
+file.
 
 Examples:
   windrow values shop.db --limit 20

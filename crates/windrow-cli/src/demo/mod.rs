@@ -1,8 +1,8 @@
 //! `demo`: the whole store at work on real files, every answer checked.
 //!
 //! The demo loads files (path to content), overwrites a part with changed content, deletes a part, and reads
-//! everything back through gets and scans. It is killed in the middle of a second load, reopens the database,
-//! and checks that it has all acknowledged batches and no part of any other.
+//! everything back through gets and scans. It kills its second process in the middle of a second load, reopens the
+//! database, and checks that it has all acknowledged batches and no part of any other.
 
 mod check;
 mod crash;

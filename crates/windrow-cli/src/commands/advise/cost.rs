@@ -4,11 +4,11 @@
 //! A [`Shape`] is a tree as a simulation predicts it. The [`Costs`] follow from it and a [`Demand`]. Filter bits
 //! are no part of the shape, since compactions do not depend on them.
 //!
-//! - A *write* costs a constant, something for each byte that is given, and for each entry and each byte that
-//!   flushes, compactions and garbage collections move on its behalf.
+//! - A *write* costs a constant, each byte to the log and to value logs, and each entry, each pointer into a value
+//!   log and each byte that flushes, compactions and garbage collections move for it.
 //! - A *get* costs a constant, each filter that is probed, each block that is read, and the value if it is
 //!   separated from its key. Bits are allocated to filters as in the engine, after Monkey.
-//! - A *scan* costs a constant, each run that is opened, each entry, and each separated value.
+//! - A *scan* costs a constant, each run that is opened, each entry for each run, and each separated value.
 //! - *Memory* beside memtables, filters and indexes caches what is read most often for its size. Everything else
 //!   is read from the device.
 //!

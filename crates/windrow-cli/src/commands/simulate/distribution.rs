@@ -12,7 +12,7 @@ const EXPONENT: f64 = 0.99;
 /// Which keys are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
 pub(in crate::commands) struct DistributionArgs {
-    /// Which keys are drawn [default: uniform, or that of the trace]
+    /// Which keys are drawn [default: uniform, or that of a trace]
     #[arg(long, value_enum)]
     pub(in crate::commands) distribution: Option<DistributionArg>,
 
