@@ -35,18 +35,18 @@ pub enum Preset {
     /// `max_space_amp`.
     #[default]
     Balanced,
-    /// Plain leveled compaction: one constant size ratio of 10, the same filter bits for every file, all
-    /// values in place.
+    /// Plain leveled compaction: one constant size ratio of 10, the same filter bits for every file, no bound on
+    /// space, all values in place.
     Leveling,
     /// The Autumn paper's Garnering levels alone: size ratio 5 that grows by 1/0.8 towards the
     /// shallow levels, Monkey filters, no bound on space, all values in place.
     Autumn,
     /// The Parallax paper's hybrid placement alone: values placed by size, in levels of one constant
-    /// size ratio of 8, without filters.
+    /// size ratio of 8, without filters, space within `max_space_amp`.
     Parallax,
-    /// The LSMA paper's append merges alone: up to 12 segments in each file of every level, files of
-    /// 2 MiB, one constant size ratio of 10, 4 filter bits per key for every file, no bound on space,
-    /// all values in place.
+    /// The LSMA paper's append merges alone: up to 12 segments in each file of every level from 1 on, files
+    /// of 2 MiB, one constant size ratio of 10, 4 filter bits per key for every file, no bound on space, all
+    /// values in place.
     Lsma,
 }
 

@@ -188,7 +188,7 @@ impl FromStr for KeyspaceOptions {
     ///
     /// # Errors
     /// `InvalidArgument` with the number of the first bad line: it has another form, an unknown or repeated name, or
-    /// an impossible value. Also `InvalidArgument` if options contradict each other.
+    /// a value of the wrong form. Also `InvalidArgument` for each fault that [`validate`](Self::validate) finds.
     fn from_str(text: &str) -> Result<Self, Error> {
         let known = Self::default().to_recorded();
         let mut named = RecordedOptions::new();

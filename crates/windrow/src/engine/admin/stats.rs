@@ -184,7 +184,7 @@ pub struct KeyspaceStats {
     pub memtable_tombstones: u64,
     /// The number of its memtables: the active one and the frozen ones.
     pub memtables: usize,
-    /// Gets that a memtable answered.
+    /// Gets since the open that found a value or its pointer in a memtable.
     pub gets_answered_by_memtables: u64,
     /// Its levels, level 0 first.
     pub levels: Vec<LevelStats>,
@@ -236,7 +236,7 @@ pub struct LevelStats {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
-    /// Gets that this level answered.
+    /// Gets since the open that found a value or its pointer in this level.
     pub gets_answered: u64,
     /// Bytes of filters that its tables keep in memory while they are open.
     pub filter_bytes: u64,

@@ -118,7 +118,7 @@ impl Engine {
             let is_recorded = (live.entries, live.bytes) == (log.live.entries, log.live.bytes);
             if !is_recorded || live.entries + garbage != log.file.entries {
                 let what = format!(
-                    "it holds {} values, of which {} of {} bytes are referred to ({} of {} recorded) and \
+                    "it holds {} values: tables refer to {} of them with {} bytes (recorded: {} with {}), and \
                      {garbage} are garbage",
                     log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
                 );

@@ -46,7 +46,7 @@ impl Poison {
         Error::new(
             ErrorKind::Poisoned,
             format!(
-                "an earlier failure ended all writing, reopen the database to continue: {}",
+                "an earlier failure ended all writing; reopen the database to continue: {}",
                 cause.as_str()
             ),
         )

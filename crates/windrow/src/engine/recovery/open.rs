@@ -429,7 +429,7 @@ fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<Keysp
     }
     let unsupported = |fault: String| {
         let message = format!(
-            "the options of keyspace \"{}\" are not those of this version: {fault}",
+            "this version cannot use the recorded options of keyspace \"{}\": {fault}",
             keyspace.name
         );
         Error::new(ErrorKind::Unsupported, message)
