@@ -111,7 +111,7 @@ impl serde::Serialize for SegmentLimit {
 }
 
 /// The level from which on compactions write medium values in place. Above it they copy only the pointers to the
-/// transient logs. The last level is the deepest level that holds data.
+/// transient logs. The last level is the deepest that holds at least 1/(2 `size_ratio`) of all bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
