@@ -20,7 +20,8 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
 
-/// Up to this many bytes of writes are simulated flush by flush; more are simulated in parts.
+/// Up to this many bytes of writes are simulated flush by flush. More are simulated in parts if they are more than
+/// [`FLUSHES_MAX`] flushes.
 const BYTES_IN_ONE_PIECE: f64 = 100e9;
 
 /// The most flushes that are simulated of the beginning of a larger load, and of its lowest part.
@@ -35,8 +36,8 @@ const FILES_MAX: u64 = 2_048;
 Bytes are a number and a unit, such as 1.5TB. KB, MB, GB, TB and PB are powers of 1000; KiB, MiB, GiB, \
 TiB and PiB, and K, M, G, T and P alone, are powers of 1024.
 
-Up to 100 GB of writes are simulated flush by flush. Larger loads are simulated in parts \
-(docs/simulation.md), unless --exact asks for one piece.
+Loads of up to 100 GB of writes, or of up to 1500 flushes, are simulated flush by flush. Larger loads \
+are simulated in parts (docs/simulation.md), unless --exact asks for one piece.
 
 Examples:
   windrow simulate --bytes 1PB --entry-size 1000
