@@ -129,7 +129,8 @@ const HALFWAY_BYTES_PER_SECOND: f64 = 16e6;
 /// Level-0 runs, as multiples of `level0_runs`, from which writers are slowed and stopped.
 const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
 /// Frozen memtables, and the filled part of the active one, from which writers are slowed and
-/// stopped. Two frozen ones cause no delay, so that a flush overlaps with the filling of the next memtable.
+/// stopped. Two frozen ones cause no delay until the active one is half full, so that a flush overlaps with the filling
+/// of the next memtable.
 const MEMTABLES: (f64, f64) = (2.5, 4.0);
 /// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);

@@ -4,10 +4,10 @@
 //! numbers: `T` is the request of a queued writer, `R` the answer of its leader.
 //!
 //! ```text
-//! leader    enter -> build_group -> (write the log) -> answer -> (insert own) -> wait_for_followers -> (publish) -> finish
-//!                                                        |                         ^                                |
-//!                                                        v                         |                                v
-//! follower  enter ........................... waits .. its answer -> (insert own) -> done ............... waits .. published?
+//! leader    enter -> build_group -> (write log) -> answer -> (insert) -> wait_for_followers -> (publish) -> finish
+//!                                                    |                       ^                                |
+//!                                                    v                       |                                v
+//! follower  enter ...................... waits .. its answer -> (insert) -> done ................ waits .. published?
 //! ```
 //!
 //! Without a leader, a writer becomes the leader with one lock and without an allocation. So a runtime
