@@ -3,8 +3,8 @@
 //! Each call to a view of the newest state reads the newest state. Each call to a view at a snapshot reads the
 //! state of the snapshot.
 //!
-//! Concurrency: readers never wait for writes or background work. They take locks only to open a file, and in the
-//! block cache.
+//! Concurrency: readers never wait for writes or background work. They take locks only to open a file, in the
+//! block cache, and to record a tombstone span.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -21,7 +21,8 @@ use crate::read::visible::KeyRange;
 
 /// The entries of a keyspace for readers: at a snapshot, or always in the newest state.
 ///
-/// Readers never wait for writes or background work. They take locks only to open a file, and in the block cache.
+/// Readers never wait for writes or background work. They take locks only to open a file, in the block cache, and
+/// to record which keys are deleted.
 /// After [`Db::close`](super::Db::close) every call returns `Closed`.
 #[derive(Clone)]
 pub struct View {

@@ -5,8 +5,9 @@
 //! a compaction has replaced since. Entries that become visible in between may be in a newer memtable.
 //! Then the reader sees the prefix of the commits that its state holds.
 //!
-//! Concurrency: no locks and no waits, with two exceptions. A read opens a table or value file that is not open under
-//! the lock of its slot, and the block cache has short locks of its own.
+//! Concurrency: no locks and no waits, with three exceptions. A read opens a table or value file that is not open under
+//! the lock of its slot, the block cache has short locks of its own, and a seek that passes many entries records them
+//! under the lock of the tombstone span.
 
 use std::sync::Arc;
 
