@@ -110,7 +110,8 @@ pub trait Engine: Sync + Sized {
 pub trait Scan {
     /// Moves to the first entry whose key is not before `key`.
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
-    /// Moves to the next entry.
+    /// Moves to the next entry. No load calls it after [`prev`](Self::prev) without a seek in between, and some
+    /// adapters cannot turn forward.
     fn next(&mut self) -> Result<bool>;
     /// Moves to the previous entry.
     ///
