@@ -132,7 +132,8 @@ impl Keyspace {
     /// compactions.
     ///
     /// # Errors
-    /// That of the flush or compaction. No entry is lost.
+    /// That of the flush or compaction: no entry is lost. `NotFound` after the keyspace is dropped; `Poisoned`;
+    /// `Closed`; `ReadOnly`.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let range = key_range(&range);
         self.latest

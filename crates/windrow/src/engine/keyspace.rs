@@ -7,7 +7,8 @@
 //!
 //! Invariants:
 //! - I1: The state is replaced as a whole, under `install`: by the leader of the commits when a memtable rotates or a
-//!   value log begins, and by jobs when they install a result. Readers never wait for it.
+//!   value log begins, and by jobs when they install a result. Its version changes only under the catalog's lock, too.
+//!   Readers never wait for it.
 //! - I2: Frozen memtables keep the order of their rotation. They are flushed oldest first, one at a time.
 //! - I3: A file is an input of at most one job.
 //! - I4: A dropped keyspace takes no more edits, so its version no longer changes.

@@ -63,12 +63,12 @@ pub enum FilterAllocation {
     Uniform,
 }
 
-/// The most segments of a table file, by level, from 1 to 12. In the last level with data the limit falls as the tree
-/// comes close to `max_space_amp`.
+/// The most segments of a table file, by level, from 1 to 12. In the last level (see [`MediumInPlace`]) the limit falls
+/// as the tree comes close to `max_space_amp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentLimit {
-    /// In proportion to the root of the ratio between a level and the level above it, and at least 6 in level 1. The
-    /// last level with data has 1.
+    /// In proportion to the root of the ratio between a level and the level above it, and at least 6 in level 1. From
+    /// the last level on it is 1.
     #[default]
     Scaled,
     /// The same number in each level from 1 on: 1 for no appends, 12 as in the LSMA paper.
