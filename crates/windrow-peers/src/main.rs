@@ -4,8 +4,8 @@
 //! with a new folder, and prints medians, spreads and ratios. All engines get the same settings, as far as they have
 //! them: write buffer, cache, filter bits, compression and sync. `needs` lists what each engine needs on the machine.
 //!
-//! Exit codes: 0 done, 1 a wrong request, 2 the environment failed, 3 an engine read other data than was written, or
-//! engines read different data under one seed.
+//! Exit codes: 0 success, 1 invalid arguments, 2 an error of the environment, 3 an engine read wrong data, or engines
+//! read different data under one seed.
 
 mod compare;
 mod engines;

@@ -2,9 +2,9 @@
 //!
 //! - It has no write buffer, no filters and no compression. Its cache gets the memory that other engines divide between
 //!   write buffer and cache.
-//! - Each put is a transaction. Without `--sync` it is not durable. Instead of the syncs of other engines' flushes, one
-//!   transaction is durable for each write buffer of bytes. This favours redb: the other engines' logs survive the end of
-//!   the process, and redb's transactions without durability do not.
+//! - Each put is a transaction. Without `--sync` it is not durable. Instead of the syncs of other engines' flushes,
+//!   one transaction is durable for each write buffer of bytes. This favours redb: the other engines' logs survive
+//!   the end of the process, and redb's transactions without durability do not.
 //! - Each get is a transaction, which sees the latest puts in no other way.
 
 use std::path::Path;

@@ -5,10 +5,10 @@
 //! The settings are one string of options in RocksDB's own words. Reports record the applied settings, and the string
 //! reaches options for which the binding has no method, such as direct write.
 //!
-//! Direct write promises less, as `advanced_options.h` of RocksDB 11 says, which calls it experimental and reduced in
-//! scope. A crash loses large values since the last flush, even after synced writes: the log holds only their positions,
-//! and its replay does not restore unfinished blob files. Writers do not insert into the memtable concurrently. So its
-//! figures are those of an engine that promises less.
+//! Direct write promises less, as `advanced_options.h` of RocksDB 11 says, which calls it experimental and reduced
+//! in scope. A crash loses large values since the last flush, even after synced writes: the log holds only their
+//! positions, and its replay does not restore unfinished blob files. Writers do not insert into the memtable
+//! concurrently. So its figures are those of an engine that promises less.
 
 use std::marker::PhantomData;
 use std::path::Path;

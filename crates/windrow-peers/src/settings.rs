@@ -1,7 +1,8 @@
 //! The settings that all engines have in common, with Windrow's defaults.
 //!
-//! Windrow uses the cache only with a buffered block source, as in `windrow-buffered`. By default it reads mapped tables
-//! from the page cache. LMDB does the same with its file, and LevelDB on 64-bit systems with up to 1000 tables.
+//! Windrow uses the cache only for compressed tables and with a buffered block source, as in `windrow-buffered`. It
+//! reads other mapped tables from the page cache. LMDB does the same with its file, and LevelDB on 64-bit systems
+//! with up to 1000 tables.
 
 use std::collections::BTreeMap;
 

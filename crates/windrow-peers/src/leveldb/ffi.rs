@@ -2,9 +2,9 @@
 //!
 //! # Safety argument
 //!
-//! - Every pointer here comes from the LevelDB function that creates it, is never null (LevelDB
-//!   allocates with `new`, which does not return null; `leveldb_open` is checked through its error), and is destroyed once, by
-//!   the `Drop` of the type that owns it.
+//! - Every pointer here comes from the LevelDB function that creates it, is never null (LevelDB allocates with
+//!   `new`, which does not return null; `leveldb_open` is checked through its error), and is destroyed once, by the
+//!   `Drop` of the type that owns it.
 //! - [`Iterator`] borrows its [`Database`], so it is destroyed first, as LevelDB demands.
 //! - LevelDB may be used from several threads at once (its `db.h` says so), except for iterators,
 //!   which are neither `Send` nor `Sync` because they hold a raw pointer.

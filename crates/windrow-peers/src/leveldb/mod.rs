@@ -1,5 +1,6 @@
-//! LevelDB as installed on the system, with the common settings and otherwise its own defaults, except that it may keep
-//! its maximum of tables open. With its default of 1000 it would reopen tables all the time in stores of more than 2 GB.
+//! LevelDB as installed on the system, with the common settings and otherwise its own defaults, except that it may
+//! keep its maximum of tables open. With its default of 1000 it would reopen tables all the time in stores of more
+//! than 2 GB.
 //!
 //! On 64-bit systems it maps up to 1000 tables, and copies no block of a mapped table into its cache. It reads other
 //! tables with system calls, through its cache.

@@ -4,10 +4,10 @@
 //!   counts as its resident memory and which no setting bounds. Pages that it reads do not count as bytes read.
 //! - Each put is a transaction, and so is each get, which sees the latest puts in no other way. LMDB could renew one
 //!   transaction for all gets of a thread, but the binding has no call for that: it allocates a small object for each.
-//! - A thread keeps its slot in the table of readers, so gets take no lock. A thread has one read transaction at a time:
-//!   no get beside a scan of the same thread.
-//! - Without `--sync` it syncs only at the end of a load (`MDB_NOSYNC`). A crash of the system may then damage the whole
-//!   store, while the other engines lose only the latest writes.
+//! - A thread keeps its slot in the table of readers, so gets take no lock. A thread has one read transaction at a
+//!   time: no get beside a scan of the same thread.
+//! - Without `--sync` it syncs only at the end of a load (`MDB_NOSYNC`). A crash of the system may then damage the
+//!   whole store, while the other engines lose only the latest writes.
 
 mod store;
 

@@ -165,8 +165,8 @@ impl Demand {
 
     /// How many draws of keys follow the inserts of all, and how many of the last writes count.
     ///
-    /// The second half of the inserts counts, with its fraction of the draws: a tree has about this size for most of its
-    /// life. More than [`DRAWS_MAX`] draws for each key are not simulated, and then fewer inserts count.
+    /// The second half of the inserts counts, with its fraction of the draws: a tree has about this size for most
+    /// of its life. More than [`DRAWS_MAX`] draws for each key are not simulated, and then fewer inserts count.
     pub(super) fn writes(&self) -> (u64, u64) {
         let keys = self.keys as f64;
         let course = self.course();

@@ -400,11 +400,12 @@ impl Reported {
     }
 }
 
-const OF_ALL_TIME: &str = "the fraction of the inserts among the writes is that of all writes ever, also before the store was \
-    opened: with several lines of statistics, far enough apart, it is that between the first and the last";
+const OF_ALL_TIME: &str = "the fraction of the inserts among the writes is that of all writes ever, also before \
+    the store was opened: with several lines of statistics, far enough apart, it is that between the first and the \
+    last";
 
-const ON_DISK: &str = "the size of entries is that on disk, where they are compressed, so larger values may be taken for \
-    smaller ones: give --value-size";
+const ON_DISK: &str = "the size of entries is that on disk, where they are compressed, so larger values may be \
+    taken for smaller ones: give --value-size";
 
 /// The options of statistics, read as an options file, and valid. Options that are missing, as in statistics of an
 /// earlier version, have their default.

@@ -214,8 +214,8 @@ impl Seen {
         }
     }
 
-    /// The sizes of values, few enough to be simulated, without loss of values or of their bytes; and the smallest value
-    /// of each size.
+    /// The sizes of values, few enough to be simulated, without loss of values or of their bytes; and the smallest
+    /// value of each size.
     fn values(&self) -> (Vec<ValueSize>, Vec<u64>) {
         let mut steps: Vec<_> = self.sizes.iter().collect();
         steps.sort_unstable();
