@@ -7,7 +7,7 @@ use syn::{Block, File, ImplItem, Item, ItemMod, TraitItem, parse_quote};
 
 use crate::Fault;
 
-/// Plants in `gated` what `changed` has otherwise than `original`, as the mutant `number`; returns how many
+/// Plants in `gated` what differs in `changed` from `original`, as the mutant `number`; returns how many
 /// functions were changed.
 pub(crate) fn plant(gated: &mut File, original: &File, changed: &File, number: u32) -> Planted {
     plant_items(&mut gated.items, &original.items, &changed.items, number)
@@ -28,7 +28,7 @@ trait Part: Clone + PartialEq {
 /// How many functions were changed.
 pub(crate) type Planted = Result<usize, Fault>;
 
-/// Plants in each of `gated` what `changed` has otherwise than `original`.
+/// Plants in each of `gated` what differs in `changed` from `original`.
 fn plant_items<T: Part>(gated: &mut Vec<T>, original: &[T], changed: &[T], number: u32) -> Planted {
     let mut planted = 0;
     let mut rest = original.iter().enumerate();

@@ -1,10 +1,11 @@
-//! Shows that the tests find what they are there to find (mutation testing).
+//! Shows that the tests find planted bugs (mutation testing).
 //!
 //! Each `mutants/*.patch` is a mutant: one bug, and the test that must fail for it. The program plants all
 //! bugs in one copy of the tree, each behind a switch in its functions ([`gate`]), and builds the copy once for
 //! each kind of build. A test process takes the number of its mutant from the environment.
 //!
-//! Every named test must pass without a mutant first, since a test that fails anyhow finds nothing.
+//! Every named test must pass without a mutant first, since a test that fails without a mutant finds
+//! nothing.
 
 #![expect(
     clippy::disallowed_methods,

@@ -16,7 +16,7 @@ const BUILD_SECONDS_MAX: u32 = 3600;
 /// The last lines of what a test printed.
 const LOG_LINES: usize = 30;
 
-/// What came of a test, with the end of what it printed.
+/// The outcome of a test, with the end of what it printed.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Passed(String),

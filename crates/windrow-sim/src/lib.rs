@@ -1,8 +1,9 @@
 //! The means to break Windrow: a simulated disk, a runtime without threads, a model of what the
 //! database must contain, and stress tests.
 //!
-//! A seed fixes everything: the history, the points at which background work runs, what a crash
-//! leaves, and the faults.
+//! On the simulated disk a seed fixes everything: the history, the points at which background work runs,
+//! what a crash leaves, and the faults. The stress tests `bank` and `kill` use threads and the real file
+//! system.
 
 #![expect(
     clippy::disallowed_types,

@@ -38,7 +38,8 @@ fn chunks(write: AllocationInfo) -> Option<Chunks> {
     (count <= ARENAS && are_chunks).then_some(Chunks { count, bytes })
 }
 
-/// A database with tables in two levels and a memtable above them; every third key is in neither.
+/// A database with tables in two levels and a memtable above them; none of them has the keys of every third
+/// number.
 fn layered(directory: &std::path::Path, options: Options) -> (Db, Keyspace) {
     let db = Db::open(directory, options).unwrap();
     let keyspace = db.keyspace("k").unwrap();

@@ -1,4 +1,4 @@
-//! Checkpoints on the real file system, beside threads that write and compact.
+//! Checkpoints on the real file system, beside writes and compactions.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -62,7 +62,7 @@ fn a_checkpoint_is_one_state_of_a_database_under_load() {
             while !is_over.load(Ordering::Relaxed) {
                 number += 1;
                 let mut batch = Batch::new();
-                // Every other value is medium; flushes write it to a transient log.
+                // All values are medium; flushes write them to a transient log.
                 let length = if number.is_multiple_of(2) { 12 } else { 24 };
                 let (key, value) = (
                     (number % 97).to_be_bytes(),
@@ -137,7 +137,7 @@ fn a_checkpoint_within_the_folder_of_the_database_is_refused() {
         own.join("deep/copy"),
         link.join("copy"),
         folder.path().join("db/../db/copy"),
-        // Folders that do not exist yet, and would be created on the way.
+        // The folders `new` and `newer` do not exist yet.
         folder.path().join("new/../db/copy"),
         folder.path().join("new/newer/../../link/copy"),
     ] {

@@ -1,4 +1,4 @@
-//! Listeners receive all events, and a panic in a listener has no effect.
+//! Listeners receive events that agree with the statistics, and a panic in a listener has no effect.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(

@@ -1,7 +1,7 @@
-//! Databases that earlier builds of this format version wrote: what is in `golden` must be read as it
-//! was written, by every build that knows the version.
+//! Databases that earlier builds of this format version wrote: every build that knows the version must read
+//! from `golden` exactly what was written.
 //!
-//! They are made anew, which only a change of the format before its first release may need, by
+//! Only a change of the format before its first release may require new ones. They are written by
 //!
 //!     cargo test -p windrow --test golden -- --ignored make_the_databases_anew
 
@@ -59,7 +59,7 @@ fn write(number: u32) -> (Vec<u8>, Option<Vec<u8>>) {
     (key, (!is_removal).then(|| value().into_bytes()))
 }
 
-/// The rounds that each keyspace has, and those of them that are only in the log.
+/// The number of flushed rounds, and of all rounds of each keyspace. The rest is only in the log.
 const PLAIN: (u32, u32) = (500, 520);
 const PACKED: (u32, u32) = (300, 310);
 
@@ -116,7 +116,7 @@ fn databases_of_format_version_1_are_read_as_they_were_written() {
         copy(&golden(name), folder.path());
         let db = Db::open_read_only(folder.path(), Options::default()).unwrap();
         check(&db);
-        // They hold what a format has to offer.
+        // They have several levels, tombstones, and files of several segments.
         let stats = db.stats();
         for keyspace in &stats.keyspaces {
             let deep = keyspace
@@ -175,7 +175,7 @@ fn make_the_databases_anew() {
                 (key, Some(value)) => own.insert(key, value).unwrap(),
                 (key, None) => own.remove(key).unwrap(),
             }
-            // Tombstones stay where there is something deeper for them to hide.
+            // Tombstones stay while there are deeper entries for them to hide.
             if number % 100 == 99 {
                 db.flush().unwrap();
             }

@@ -1,5 +1,5 @@
-//! Every kind of file of a database can be shown, from its name alone and while the database is open;
-//! damage is named and what is left is still shown.
+//! Files of a database are shown by their path alone, also while the database is open. Errors name damage,
+//! and the sound rest is still shown.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use windrow::inspect::{self, Field};
 use windrow::{Batch, Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options};
 
-/// A database with all kinds of files: tables of several blocks, edits, and a log with batches.
+/// A database with a table of several blocks, edits, and a log with batches.
 fn build(folder: &Path) -> Db {
     let db = Db::open(folder, Options::default()).unwrap();
     let mut options = KeyspaceOptions::default();
@@ -45,7 +45,7 @@ fn newest(folder: &Path, ending: &str) -> PathBuf {
         .unwrap()
 }
 
-/// What the file shows, and how that ends.
+/// What a dump of the file shows, and its result.
 fn dump(path: &Path) -> (String, windrow::Result<()>) {
     let mut out = Vec::new();
     let outcome = inspect::dump(path, &mut out);
@@ -146,7 +146,7 @@ fn values_apart_from_their_tables_are_shown() {
     let first = "value: offset 0, record_bytes 127, compression none, value_bytes 120, \
                  checksum not verified\n";
     assert!(values.contains(first), "{values}");
-    // The tables lead to the same records.
+    // The pointers in the table lead to the same records.
     for line in table
         .lines()
         .filter(|line| line.contains("transient_pointer"))
@@ -157,7 +157,7 @@ fn values_apart_from_their_tables_are_shown() {
         assert!(values.contains(&record), "{line}");
     }
 
-    // A record that has no form ends the file.
+    // A record with an unknown compression ends the dump.
     let mut bytes = sound.clone();
     bytes[127 + 4] = 9;
     fs::write(&path, bytes).unwrap();

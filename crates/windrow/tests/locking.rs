@@ -25,7 +25,7 @@ fn open(folder: &Path, read_only: bool) -> Result<Db> {
     }
 }
 
-/// Opens the database in a process of its own, until the end of its input.
+/// Opens the database in a process of its own, until it reads a line.
 #[test]
 #[ignore = "the other tests start it as a process"]
 fn holder() {
@@ -37,7 +37,7 @@ fn holder() {
     drop(db);
 }
 
-/// Starts another process that has the database open.
+/// Starts a process that opens the database.
 fn start_holder(folder: &Path, read_only: bool) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "holder", "--ignored", "--nocapture"]);

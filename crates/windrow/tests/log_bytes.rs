@@ -61,12 +61,12 @@ fn a_small_write_costs_ten_bytes_beside_key_and_value() {
         entries.insert(format!("{number:024}"), [7; 9]).unwrap();
     }
     let logged = db.stats().wal_bytes - before;
-    // The rest are the repeated fields of long chunks.
+    // The rest are long chunks.
     let extra = logged - count * 43;
     assert!(extra < logged / 200, "{logged} bytes for {count} writes");
 }
 
-/// For single writes and for batches. The records are replayed from the log.
+/// Checks single writes and batches. An open replays the records from the log.
 #[test]
 fn records_of_a_compressed_keyspace_are_short_and_come_back() {
     let logged = |compression| {

@@ -107,7 +107,7 @@ fn a_keyspace_with_subcompactions_is_a_map() {
     assert!(db.verify().unwrap().is_sound());
 }
 
-/// A manual compaction of all levels leaves no tombstone.
+/// A manual compaction of all levels leaves no tombstone, except for snapshots.
 #[test]
 fn a_manual_compaction_drops_tombstones() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ const KEYSPACES: u64 = 4;
 const ROUNDS: u64 = 30;
 const KEYS_PER_ROUND: u64 = 6_000;
 
-/// Bytes of the process that are not mapped from files.
+/// Resident bytes of the process that are not mapped from files.
 fn anonymous_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests change folders behind the back of the database"
+    reason = "the tests change folders of databases that are closed"
 )]
 
 use std::fs;

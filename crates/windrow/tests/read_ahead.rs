@@ -5,7 +5,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "the tests stand outside of the engine, and change a file behind its back"
+    reason = "the tests are outside the engine, and damage a file"
 )]
 
 mod common;
@@ -168,7 +168,8 @@ fn options(vfs: &ColdVfs, source: BlockSource) -> Options {
     options
 }
 
-/// A database with `count` flushed values of `length` bytes, written in the key order of `place`.
+/// A database with `count` flushed values of `length` bytes, written in the order of `place`: the key of
+/// each write by its number.
 fn filled(
     folder: &Path,
     options: Options,

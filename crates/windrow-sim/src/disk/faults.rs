@@ -36,7 +36,7 @@ pub enum OperationKind {
     SyncDir,
     /// `Vfs::create_dir_all`.
     CreateDir,
-    /// `Vfs::lock`.
+    /// `Vfs::lock` and `Vfs::lock_shared`.
     Lock,
 }
 

@@ -116,7 +116,7 @@ fn run_in(plan: &Plan, directory: &Path) -> Result<Tally> {
         bank.over.store(true, Ordering::Relaxed);
         threads
             .into_iter()
-            .try_for_each(|thread| thread.join().expect("the bank holds"))
+            .try_for_each(|thread| thread.join().expect("no thread of the bank panics"))
     })?;
     db.wait_idle()?;
     bank.check_all()?;

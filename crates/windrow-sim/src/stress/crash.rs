@@ -30,11 +30,11 @@ pub struct Plan {
     /// The seeds of the histories. Their number does not count: the images and crossings end the stress test.
     #[command(flatten)]
     pub seeds: Seeds,
-    /// Stop after this many distinct disk images,
+    /// Run histories until there are this many distinct disk images.
     #[arg(long, default_value_t = 100_000)]
     pub images: usize,
-    /// and after the power failed this often after each required step. Stop at four times as many images, and
-    /// fail if a step is still missing.
+    /// Go on until the power has failed this often after each required step, with at most four times the
+    /// images. Fail if a step is still missing then.
     #[arg(long, default_value_t = 100)]
     pub crossings: u64,
     /// Operations in the longest histories.

@@ -1,9 +1,9 @@
 //! The fault sweep: each I/O of a history fails in each way of its kind, once or from then on. A failed sync has
 //! one of three ends.
 //!
-//! During the faults every answer is right, or an error that a device explains: never `Corruption`, never a panic,
-//! never an endless wait. Short and interrupted I/O causes no error. Afterwards the open database still reads, and
-//! every crash leaves an allowed state.
+//! During the faults every answer is right, or an error that the device caused: never `Corruption`, never a
+//! panic, never an endless wait. Short and interrupted I/O causes no error. Afterwards the open database
+//! still reads, and every crash leaves an allowed state.
 
 use super::{Replay, Seeds, check_crashes, setting_of, write_counts};
 use crate::disk::{AfterFailedSync, CrashPolicy, Effect, Fault, OperationKind, Repeat, SimDisk};

@@ -1,7 +1,7 @@
 //! The quota sweep: the disk fills up at every possible size.
 //!
 //! Writes fail with `NoSpace`, and reads succeed. Writes succeed again as soon as there is space, without a new open.
-//! Nothing acknowledged is lost, whatever crashes. With a reserve, a full disk allows removals and an open.
+//! No crash loses an acknowledged write. With a reserve, a full disk allows removals and an open.
 
 use super::{Replay, Seeds, check_crashes, setting_of, write_counts};
 use crate::disk::CrashPolicy;

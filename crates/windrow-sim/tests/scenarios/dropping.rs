@@ -91,8 +91,8 @@ fn a_compaction_of_a_dropped_keyspace_stops() {
     }
 }
 
-/// The engine removes the logs of a dropped keyspace before the current log is durable. What a power failure then
-/// takes of the current log counts as never written.
+/// The engine removes the logs of a dropped keyspace before the current log is durable. Entries that a
+/// power failure then takes from the current log count as never written.
 #[test]
 fn logs_of_a_dropped_keyspace_are_removed_before_later_ones_are_durable() {
     let disk = SimDisk::new();

@@ -395,7 +395,7 @@ fn the_reserve_grows_with_the_database() {
     db.close().unwrap();
     let db = Db::open(FOLDER, options.clone()).unwrap();
     assert_eq!(reserved(&db), 512 << 10);
-    // What is emptied keeps back less after the next open.
+    // An emptied database keeps back less after the next open.
     db.drop_keyspace("k").unwrap();
     db.wait_idle().unwrap();
     db.close().unwrap();

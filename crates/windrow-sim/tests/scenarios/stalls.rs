@@ -233,8 +233,8 @@ fn a_dropped_keyspace_throttles_no_writer() {
     db.wait_idle().unwrap();
 }
 
-/// The keyspaces "first" and "second" in a database with late compactions. Each has so many runs in level 0 that
-/// its compactions take a while. Also returns the keyspace of each compaction that ends.
+/// The keyspaces "first" and "second" in a database with late compactions. Each has enough runs in level 0
+/// that its compactions take a while. Also returns the keyspace of each compaction that ends.
 fn two_in_debt(disk: &SimDisk) -> (Db, [Keyspace; 2], Receiver<String>) {
     let (mut options, ended) = listen(options(disk), |event| match event {
         Event::CompactionEnded { keyspace, .. } => Some(keyspace.clone()),

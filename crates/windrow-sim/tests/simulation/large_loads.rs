@@ -3,12 +3,12 @@
 //!
 //!     cargo test --release -p windrow-sim --test simulation large_loads -- --ignored --nocapture
 //!
-//! compares loads of 100 GB, in minutes: four presets, and other loads under the default. The other tests compare loads
-//! at a sixty-fourth of all sizes.
+//! compares loads of 100 GB and more, in minutes: four presets, and other loads under the default. The
+//! other tests compare trees with a sixty-fourth of the default sizes.
 
 #![expect(
     clippy::print_stdout,
-    reason = "the long form prints a table for docs/simulation.md"
+    reason = "the long form prints the figures for docs/simulation.md"
 )]
 
 use windrow::simulation::{Estimate, KeyDistribution, Load, ValueSize, simulate_large};
@@ -86,7 +86,7 @@ fn check(
     assert!(large.is_empty(), "{large:?}");
 }
 
-/// Inserts of `bytes` under each of `presets`, with the sizes of `sizes`.
+/// Inserts of `bytes` under each of `presets`, with the sizes in `sizes`.
 fn inserts(presets: [Preset; 2], bytes: u64, sizes: &KeyspaceOptions) -> Vec<(String, Load)> {
     let loads = presets.map(|preset| {
         let mut options = KeyspaceOptions::preset(preset);

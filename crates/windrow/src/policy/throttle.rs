@@ -144,7 +144,7 @@ const MEMORY: (f64, f64) = (0.75, 1.0);
 /// take about that and one more log at most.
 const LOG_BYTES: (f64, f64) = (0.75, 1.0);
 
-/// Whether so many frozen memtables can slow writers.
+/// Whether this many frozen memtables can slow writers.
 pub(crate) fn memtables_may_slow(frozen: usize) -> bool {
     frozen as f64 + 1.0 > MEMTABLES.0
 }

@@ -167,7 +167,8 @@ impl KeySpace {
         }
     }
 
-    /// The segment of so many inserts and draws over `span`. The part `deletes` of the draws are deletions.
+    /// The segment of this many inserts and draws over `span`. The part `deletes` of the draws are
+    /// deletions.
     pub(super) fn written(&self, span: Span, inserts: f64, draws: f64, deletes: f64) -> Segment {
         let width = span.width();
         let mass = |class: &KeyClass| {

@@ -1,9 +1,10 @@
 //! Loads too large to simulate flush by flush: the tree in parts.
 //!
 //! The ratio of a level to the one above it depends only on its distance from the bottom. So the lower levels of a
-//! Garnering tree form a Garnering tree. What would come from the last level above comes as flushes of a quarter of
-//! that level's size. The upper levels form one, too, with a larger T at the bottom. A level of a part is as it is in
-//! the whole tree, except the first one if flushes feed it, and the last one if there should be more below.
+//! Garnering tree form a Garnering tree. What would come from the last level above comes as flushes,
+//! `level0_runs` of which have that level's size. The upper levels form one, too, with a larger T at the
+//! bottom. A level of a part is as it is in the whole tree, except the first one if flushes feed it, and
+//! the last one if there should be more below.
 //!
 //! The lowest part lives through the whole load. Each *section* above it has three levels. The middle
 //! one counts (the first, too, at the top), and the section runs until that was filled a few times. The results are
@@ -31,13 +32,13 @@ fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> Keyspace
     }
 }
 
-/// So many times the level that counts is filled in a section. Only the second half is counted. By
-/// then the level below holds enough data, so that this one is no longer the last. Its files, which
-/// all began with one segment, have been rewritten at different times.
+/// A section fills the level that counts this many times. Only the second half is counted. By then the
+/// level below holds enough data, so that this one is no longer the last. Its files, which all began with
+/// one segment, have been rewritten at different times.
 const FILLINGS: f64 = 6.0;
 
-/// At most so many flushes fill the first level of a section, which does not count: a ratio of 16 to the level
-/// above. Larger ratios would need millions of flushes.
+/// At most this many flushes fill the first level of a section, which does not count: a ratio of 16 to the
+/// level above. Larger ratios would need millions of flushes.
 const FEEDS_MAX: u64 = 64;
 
 /// The estimated cost of a load.
@@ -156,7 +157,7 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
     completed
 }
 
-/// The time in which a tree has so many levels.
+/// The time in which a tree has this many levels.
 #[derive(Debug, Clone, Copy)]
 struct Phase {
     level_count: usize,

@@ -85,7 +85,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Inserts of `bytes` of keys and values in random order, with entries of 16 and 100 bytes.
+    /// Inserts of `bytes` of keys and values in random order, with keys of 16 bytes and values of 100.
     pub fn inserts(bytes: u64, options: KeyspaceOptions) -> Self {
         let (key_bytes, value_bytes) = (16, 100);
         let keys = (bytes / (key_bytes + value_bytes)).max(1);
@@ -114,8 +114,10 @@ impl Load {
         self
     }
 
+    /// Checks the load and its options.
+    ///
     /// # Errors
-    /// `InvalidArgument` for a load that cannot be simulated, with the reason.
+    /// `InvalidArgument` with the reason, for a load that cannot be simulated.
     pub fn validate(&self) -> Result<()> {
         let entry_bytes = self.entry_bytes();
         let is_bounded = |count: f64| entry_bytes * count < BYTES_MAX;

@@ -16,7 +16,7 @@ pub struct IoStats {
     pub value_logs: u64,
     /// Read by garbage collection.
     pub gc_read: u64,
-    /// Written by them.
+    /// Written by it.
     pub gc_written: u64,
     /// Into each level, level 0 first.
     pub levels: Vec<LevelIoStats>,
@@ -96,7 +96,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// A segment of so many entries in that part of the key space.
+    /// A segment of this many entries in that part of the key space.
     pub(super) fn segment(entries: f64, width: f64) -> Self {
         let logarithms = if entries > 0.0 && width > 0.0 {
             entries * (entries / width).ln()
@@ -123,7 +123,7 @@ impl Spread {
         }
     }
 
-    /// The same runs with so many times the entries.
+    /// The same runs with this many times the entries.
     pub(super) fn filled(self, times: f64) -> Self {
         if times <= 0.0 {
             return Self::default();
@@ -236,7 +236,7 @@ impl Outcome {
         self.between(None, self.samples.len().saturating_sub(1))
     }
 
-    /// What happened after the last sample with at most so many writes.
+    /// What happened after the last sample with at most this many writes.
     pub fn since(&self, writes: u64) -> Interval {
         let from = self
             .samples

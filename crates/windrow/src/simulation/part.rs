@@ -8,12 +8,12 @@ use crate::policy::{capacities, whole};
 pub(super) struct TreePart {
     /// How many levels from level 1 on are left out above.
     pub(super) levels_above: usize,
-    /// If levels are left out above: at most so many flushes fill the first level.
+    /// If levels are left out above: at most this many flushes fill the first level.
     pub(super) feeds_max: u64,
 }
 
 impl TreePart {
-    /// The options for the part while it has so many levels.
+    /// The options for the part while it has this many levels.
     pub(super) fn options(self, options: &KeyspaceOptions, level_count: usize) -> KeyspaceOptions {
         if self.levels_above == 0 {
             return options.clone();

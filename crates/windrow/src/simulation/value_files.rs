@@ -23,10 +23,10 @@ use crate::policy::{self, InputTransientLog, LogSummary, whole};
 pub(super) const MOVE_BYTES: f64 = 12.05;
 
 /// Bytes of the discard lists that name one garbage value. A garbage collection reads all lists that name values of its
-/// logs, and lists of values that die at random name values of every log.
+/// logs. Under random overwrites each list names values of every log.
 const GARBAGE_BYTES: f64 = 5.0;
 
-/// One flush makes at most so many transient log files. Beyond that, each stands for several.
+/// One flush makes at most this many transient log files. Beyond that, each stands for several.
 const TRANSIENT_FILES_OF_FLUSH: u64 = 64;
 
 /// About the most value logs that are distinguished. Beyond that, each is longer and stands for several.
@@ -148,9 +148,9 @@ impl ValueFiles {
         inputs
     }
 
-    /// Writes values of `segment` to value files, for a flush of so many writes with a value. `transient_log` is the
-    /// order of values in a transient log, and the length of its files; without it medium values stay in the table.
-    /// Returns the bytes written to transient logs and to value logs.
+    /// Writes values of `segment` to value files, for a flush of this many writes with a value.
+    /// `transient_log` is the order of values in a transient log, and the length of its files; without it
+    /// medium values stay in the table. Returns the bytes written to transient logs and to value logs.
     pub(super) fn flush(
         &mut self,
         segment: &mut Segment,
@@ -209,7 +209,7 @@ impl ValueFiles {
         bytes
     }
 
-    /// A new transient log file with so many records.
+    /// A new transient log file with this many records.
     pub(super) fn add_transient_log(&mut self, span: Span, count: f64, records: f64) -> usize {
         let record_bytes = self.classes.transient_log_record();
         self.add(ValueFile::new(span, false, count, records, record_bytes))

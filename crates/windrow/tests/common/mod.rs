@@ -1,4 +1,4 @@
-//! What several tests share.
+//! A generator of random numbers for several tests.
 
 /// A small deterministic generator.
 pub(crate) struct Random(pub(crate) u64);

@@ -1,8 +1,8 @@
-//! No circles: a file never uses names of a file that uses its own, straight or through others.
+//! No circles: a file uses no names of a file that uses its own, directly or through others.
 //!
 //! The test reads `use` declarations and paths as text. It follows a name that a module re-exports
-//! to the file that defines it; to re-export a name is not to use it. A module assembles the modules
-//! below it, so what it uses of these does not count; nor do tests and models.
+//! to the file that defines it; a re-export is not a use. Uses of the modules below a module do not count,
+//! and neither do tests and models.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +47,7 @@ struct File {
     paths: Vec<Vec<String>>,
 }
 
-/// Whether the file at `path` is a part of the product, not a test of it.
+/// Whether the file at `path` is source of a crate, and not of its tests and models.
 fn is_product(path: &str) -> bool {
     let inside = path.split_once("/src/").map(|(_, inside)| inside);
     inside.is_some_and(|inside| {
@@ -167,7 +167,7 @@ fn read(path: &str, text: &str) -> File {
     }
 }
 
-/// Whether an item may begin behind `before`.
+/// Whether an item may begin after `before`.
 fn is_item(before: &str) -> bool {
     let before = before.trim_end();
     before.is_empty() || before.ends_with([';', '}', '{', ']', ')']) || before.ends_with("pub")
@@ -351,7 +351,7 @@ fn no_files_use_each_other() {
 }
 
 #[test]
-fn circles_are_found_through_names_that_modules_pass_on() {
+fn circles_are_found_through_reexports() {
     let file = |path: &str, text: &str| (format!("crates/a/src/{path}"), text.to_owned());
     let house = House::new([
         file(

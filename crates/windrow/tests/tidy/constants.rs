@@ -2,8 +2,8 @@
 //!
 //! A table row of that document whose first cell is a path in backticks, such as
 //! `log::chunk::HEADER_BYTES` or `base::key::Kind::Value`, states the value of that constant or
-//! enum code in its second cell. Here each such row is compared with the source, and every
-//! constant that fixes a byte layout must have a row.
+//! enum code in its second cell. The test compares each such row with the source. Every constant that fixes
+//! a byte layout must have a row.
 
 use std::collections::BTreeMap;
 

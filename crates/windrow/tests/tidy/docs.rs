@@ -1,4 +1,4 @@
-//! Documents: their lengths, and that what they point to is there.
+//! Documents are short, and the files and sections that they refer to exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn documents() -> Vec<File> {
         .collect()
 }
 
-/// `text` with fenced blocks and inline code blanked, line by line as before.
+/// `text` without fenced blocks and inline code, with the same lines.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let mut prose = String::new();
@@ -83,7 +83,7 @@ fn links_between_documents_resolve() {
     report("links that lead nowhere", &faults);
 }
 
-/// Documents that source, manifests and other documents name are there.
+/// Documents that source, manifests and other documents name exist.
 #[test]
 fn documents_that_are_named_exist() {
     let mut faults = Vec::new();
@@ -124,17 +124,17 @@ fn documents_are_short() {
             faults.push(format!("{}: {lines} lines, at most {most}", file.path));
         }
     }
-    report("documents that nobody will read to the end", &faults);
+    report("documents that are too long", &faults);
 }
 
 #[test]
-fn anchors_are_made_as_on_the_web() {
+fn anchors_are_made_as_on_github() {
     let found = anchors("# A log: chunks\n```\n# not this\n```\n## `Sync` & more\n");
     let expected = ["a-log-chunks", "sync--more"];
     assert_eq!(found, expected.map(str::to_owned).into());
 }
 
-/// `cargo run`, as the README has it, must know what to run.
+/// The README says `cargo run`, which needs one default program.
 #[test]
 fn one_program_is_run_by_default() {
     let manifests = files().into_iter().filter(|file| {

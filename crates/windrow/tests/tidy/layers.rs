@@ -1,4 +1,4 @@
-//! Layer order: a module uses only layers below its own, and its own folder.
+//! Layer order: a module uses only layers below its own, with the exceptions in `BESIDE`.
 
 use std::collections::BTreeMap;
 
@@ -134,11 +134,11 @@ fn a_module_uses_only_layers_below_it() {
             }
         }
     }
-    report("layers are crossed upwards or sideways", &faults);
+    report("modules that use a layer they must not", &faults);
 }
 
 #[test]
-fn what_stands_beside_goes_one_way() {
+fn uses_within_a_layer_go_one_way() {
     for (user, allowed) in BESIDE {
         for used in *allowed {
             assert_eq!(layer(user), layer(used), "{user} and {used}");

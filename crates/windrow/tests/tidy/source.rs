@@ -1,12 +1,12 @@
-//! What every file of the repository keeps to.
+//! Rules for every file of the repository.
 
 use std::path::Path;
 
 use crate::report;
 use crate::tree::{File, code, files, line, rust_files, words};
 
-/// The only files with unsafe code, each with its safety argument: arena, skip list and
-/// operating system in the engine, and the bench's bindings to other engines.
+/// The only files with unsafe code, each with its safety argument: arena, skip list and operating system in
+/// the engine, and the bindings of `windrow-peers` to other engines.
 const UNSAFE_FILES: &[&str] = &[
     "crates/windrow-peers/src/leveldb/ffi.rs",
     "crates/windrow-peers/src/lmdb/store.rs",
@@ -21,17 +21,17 @@ const UNSAFE_FILES: &[&str] = &[
 /// The largest file that is not text.
 const BINARY_BYTES_MAX: usize = 256 << 10;
 
-/// Folders whose files are data, large where they need to be.
+/// Folders of data, whose files may be larger.
 const DATA_FOLDERS: &[&str] = &["golden/", "fuzz/corpus/"];
 
-/// Marks of unfinished work; written apart so that this file does not hold them.
+/// Marks of unfinished work, split so that this file does not contain them.
 const UNFINISHED: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
 
-/// Where paths of one machine begin; written apart for the same reason.
+/// The beginnings of paths of one machine, split for the same reason.
 const MACHINE_PATHS: &[&str] = &[
     concat!("/ho", "me/"),
     concat!("/ro", "ot/"),
@@ -111,8 +111,8 @@ fn nothing_is_left_unfinished() {
     report("unfinished work; finish it or open an issue", &faults);
 }
 
-/// Whether the file is one of [`UNSAFE_FILES`] or a part of one, in the folder of its name; the
-/// argument then is the whole's.
+/// Whether the file is one of [`UNSAFE_FILES`], or is in the folder with the name of one, whose safety
+/// argument then covers it.
 fn may_be_unsafe(path: &str) -> bool {
     UNSAFE_FILES.iter().any(|file| {
         let folder = file.strip_suffix(".rs").unwrap_or(file);

@@ -1,4 +1,4 @@
-//! The files of the repository, and source text without what is not code.
+//! The files of the repository, and source text without comments and strings.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every file of the repository in the order of paths, build products left out.
+/// Every file of the repository in the order of paths, without build products.
 pub(crate) fn files() -> Vec<File> {
     let mut files = Vec::new();
     walk(&root(), "", &mut files);
@@ -135,7 +135,7 @@ pub(crate) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Where `word` stands in `code` as a whole word.
+/// The positions of `word` in `code` as a whole word.
 pub(crate) fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word)
         .map(|(position, _)| position)

@@ -1,4 +1,4 @@
-//! Damage of values is named, stays where it is, and delays no other work.
+//! Damaged values: errors name them, compactions keep them, and they delay no other work.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -128,7 +128,7 @@ fn await_transient_files(db: &Db, files: usize) {
     }
 }
 
-/// A compaction that fails rests while others continue, and is retried later.
+/// A failed compaction is retried later, and others continue meanwhile.
 #[test]
 fn a_damaged_value_delays_no_other_compaction() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What these tests share: options, values of every class, and checks against a model.
+//! Fixtures of these tests: options, values of every class, and checks against a model.
 
 use std::collections::BTreeMap;
 use std::fs;

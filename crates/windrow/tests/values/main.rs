@@ -1,10 +1,11 @@
-//! Values apart from their keys, on the real file system. Reads do not depend on the place of a value. Value files are
-//! deleted after their last reference, and not before. Damage is named and affects no other value.
+//! Values apart from their keys, on the real file system. Reads do not depend on the place of a value.
+//! Value files are deleted after their last reference, and not before. Errors name damaged values, and
+//! other values can still be read.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests look at files and change them behind the back of the database"
+    reason = "the tests look at files and damage them"
 )]
 
 #[path = "../common/mod.rs"]

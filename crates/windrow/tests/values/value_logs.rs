@@ -71,7 +71,7 @@ fn a_value_log_is_deleted_with_its_last_reference() {
     }
     map.compact_range::<&[u8]>(..).unwrap();
     db.wait_idle().unwrap();
-    // All but the newest hundred values are garbage, and logs without others are deleted.
+    // All but the newest hundred values are garbage, and logs that contain no other values are deleted.
     let logs = db.stats().keyspaces[0].value_logs;
     assert!(logs.bytes < 400_000, "{logs:?}");
     for number in 0..100 {
@@ -165,7 +165,7 @@ fn check_gc(source: BlockSource, compression: Compression) {
         assert_eq!(lengths.len(), stats.keyspaces[0].discard_lists);
         let length: u64 = lengths.into_iter().sum();
         assert_eq!(length, stats.keyspaces[0].discard_list_bytes);
-        // The open log, and values that the newest ones replaced, come on top.
+        // The rest are the open log, and values that the newest ones replaced.
         assert!(
             logs.bytes < logs.live_bytes * 3 / 2 + (200 << 10),
             "{logs:?}"

@@ -64,8 +64,8 @@ pub(crate) struct AllocatedFilters {
     pub(crate) units: Vec<(FileNumber, LoadedUnits)>,
 }
 
-/// Whether the bits of a tree with so many files and entries are to be allocated anew, `changed` entries after the
-/// last time. In a large tree one job changes little.
+/// Whether the bits of a tree with this many files and entries are to be allocated anew, `changed` entries
+/// after the last time. In a large tree one job changes little.
 pub(crate) fn is_allocation_due(changed: u64, files: usize, entries: u64) -> bool {
     files <= FILES_FEW || changed >= entries / CHANGED_PARTS
 }
@@ -271,7 +271,7 @@ fn worthwhile_bits(fraction: f64, price: f64) -> f64 {
     if bits < UNIT_BITS_MIN { 0.0 } else { bits }
 }
 
-/// The rate of false positives of the best filter of so many bits per key.
+/// The rate of false positives of the best filter of this many bits per key.
 fn rate_of(bits_per_key: f64) -> f64 {
     (-bits_per_key * LN_2 * LN_2).exp()
 }

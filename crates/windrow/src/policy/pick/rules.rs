@@ -34,7 +34,7 @@ impl<'a> Rules<'a> {
         self
     }
 
-    /// About how many bytes so many visits of range reads have read.
+    /// About how many bytes this many visits of range reads have read.
     pub(super) fn visited_bytes(self, visits: u64) -> u64 {
         visits.saturating_mul(self.visit_bytes)
     }

@@ -18,7 +18,7 @@ fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
     }
 }
 
-/// Upper files of so many bytes, with all values in place.
+/// Upper files of these lengths, with all values in place.
 fn upper(bytes: u64) -> UpperBytes {
     UpperBytes {
         bytes,
@@ -26,7 +26,7 @@ fn upper(bytes: u64) -> UpperBytes {
     }
 }
 
-/// A tree of a file of so many KiB in each of levels 1 to 4.
+/// A tree with a file of this many KiB in each of levels 1 to 4.
 fn holding(held: [u64; 4]) -> TreeSummary<u32> {
     let level = |(level, kib): (usize, u64)| match kib {
         0 => vec![],

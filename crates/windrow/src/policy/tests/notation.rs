@@ -2,7 +2,7 @@
 //!
 //! A tree is a list of its levels from level 0 on, separated by `|`. A file is `number:smallest-largest/KiB`, and has
 //! ten entries. Properties follow, each after a `+`: `busy`, `sealed`, `tombstones` (five of them), `visits=N`,
-//! `apart=KIB` (of its logical bytes, so many are in transient logs), `logs=N` (transient log files), `segments=N` (of
+//! `apart=KIB` (the logical bytes in transient logs), `logs=N` (transient log files), `segments=N` (of
 //! equal size), `overwrites=N` (keys of each later segment that older ones have).
 //!
 //! A case is `name [option] :: tree => plan` on one line, or more if the others are indented.

@@ -113,7 +113,7 @@ fn appended_output_is_not_cut() {
 }
 
 /// The keys below 100 at which zones of a compaction into the files `lower` of level 1 begin, each with its target.
-/// `key` is the only upper key, of so many bytes.
+/// `key` is the length of the only upper key.
 fn zones_of(lower: &str, targets: &[u64], key: u32, bytes: u64) -> String {
     let tree = parse_tree(&format!("|{lower}"));
     let lower: Vec<_> = tree.level(1).iter().collect();

@@ -10,7 +10,7 @@ use crate::simulation::key_space::{Count, Segment, Span, part_of};
 use crate::simulation::references::References;
 use crate::simulation::value_files::{MOVE_BYTES, ValueFiles};
 
-/// What is read of a relocation table at most to resolve one pointer: a block.
+/// What counts as read of a relocation table to resolve one pointer: a block.
 const TABLE_BLOCK_BYTES: f64 = 4095.0;
 
 /// How much of relocation tables a compaction keeps in memory.
@@ -296,7 +296,7 @@ impl ReferenceMerge {
         }
     }
 
-    /// The new transient log file for so many values in `span`.
+    /// The new transient log file for this many values in `span`.
     fn new_transient_log(&mut self, span: Span, entries: f64) -> usize {
         let is_full = |file: usize| self.written[file] + entries > self.transient_file_entries;
         let file = match self.open_transient_log {

@@ -156,7 +156,7 @@ impl<'a> Tree<'a> {
         self.values.refer(&segment);
         contents.segments.push(segment);
         contents.referred = None;
-        // The engine counts the visits of a file as it is.
+        // In the engine a file begins without visits after it has grown.
         contents.visits = 0.0;
         file.visits = 0;
     }
@@ -194,7 +194,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Notes a change of the tree by files or segments of so many entries.
+    /// Notes a change of the tree by files or segments of this many entries.
     pub(super) fn note_change(&mut self, entries: u64) {
         self.note_values();
         self.summary.allowed = next_allowed(&self.summary, &self.options);
@@ -228,7 +228,7 @@ impl<'a> Tree<'a> {
         self.summary.logs = self.values.logs();
     }
 
-    /// Moves so many cursors to random keys.
+    /// Moves this many cursors to random keys.
     pub(crate) fn seek(&mut self, seeks: f64) {
         for (level, files) in self.summary.levels.iter_mut().enumerate() {
             for file in files {

@@ -41,14 +41,15 @@ impl Filters {
         })
     }
 
-    /// Notes that a file of so many segments gets another one, which has all its units until the next allocation.
+    /// Notes that a file of this many segments gets another one, which has all its units until the next
+    /// allocation.
     pub(super) fn note_append(&mut self, number: FileNumber, segments: usize) {
         if let Some(units) = self.allocated.get_mut(&number) {
             *units = units.with_all_after(segments);
         }
     }
 
-    /// Allocates the bits of `tree` anew after a change by so many entries, if that is due.
+    /// Allocates the bits of `tree` anew after a change by this many entries, if that is due.
     pub(super) fn note_change(
         &mut self,
         tree: &TreeSummary<u64>,

@@ -66,13 +66,13 @@ impl Tree<'_> {
         files.map(|file| file.bytes).sum::<u64>() + values.transient_log_bytes + values.log_bytes
     }
 
-    /// Bytes of so many values in tables and value logs.
+    /// Bytes of this many values in tables and value logs.
     pub(crate) fn value_bytes(&self, values: f64) -> f64 {
         (self.sizes.value + self.classes.in_value_logs()) * values
     }
 
-    /// The live keys of each class after so many inserts and draws, if there were `live` before; none if that is
-    /// empty.
+    /// The live keys of each class after this many inserts and draws, if there were `live` before; none if
+    /// that is empty.
     pub(crate) fn live_after(
         &self,
         live: &[f64],

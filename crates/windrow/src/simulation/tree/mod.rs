@@ -19,7 +19,7 @@ use crate::policy::{
 const JOBS_MAX: usize = 1_000_000;
 
 impl Tree<'_> {
-    /// Flushes a memtable with so many inserts and draws between these keys.
+    /// Flushes a memtable with this many inserts and draws between these keys.
     pub(super) fn flush(&mut self, span: Span, inserts: f64, draws: f64, deletes: f64) {
         let mut segment = self.key_space.written(span, inserts, draws, deletes);
         let entries = self.key_space.values(&segment);

@@ -203,7 +203,7 @@ impl Model {
         self.allowed = next_allowed(&self.summary(), &self.options);
     }
 
-    /// Lets range reads visit every run, so many times.
+    /// Lets range reads visit every run this many times.
     pub(super) fn visit(&mut self, times: u64) {
         for (level, files) in self.levels.iter_mut().enumerate() {
             for file in files {
