@@ -151,8 +151,8 @@ impl Session {
         commit: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<()> {
         if self.unresolved {
-            // If the next change does not fail as poisoned, the failed one has changed nothing. Only
-            // an error that poisons may leave its commit behind.
+            // If the next change does not fail as poisoned, the failed one has changed nothing. Only an
+            // error that poisons may leave its commit in the log.
             let result = commit(self);
             if let Err(error) = &result
                 && error.kind() == ErrorKind::Poisoned

@@ -10,7 +10,7 @@
 //!
 //! Invariants:
 //! - I1. A key that was added is never rejected.
-//! - I2. A unit is exactly as long as its number of lines says.
+//! - I2. A unit has exactly the length of its number of lines.
 //!
 //! Concurrency: a filter is immutable and shared freely.
 
@@ -57,7 +57,7 @@ impl LoadedUnits {
         Self(self.0 & !later | Self::ALL.0 & later)
     }
 
-    /// The units of `segment`, of which a file has at most [`SEGMENTS_MAX`].
+    /// The units of `segment`. A file has at most [`SEGMENTS_MAX`] segments.
     pub(crate) fn of(self, segment: usize) -> usize {
         (self.0 >> (4 * segment) & 0xf) as usize
     }

@@ -21,7 +21,7 @@
 //! A get probes the filter of each segment. Filter bits follow entries, so more segments hardly cost more
 //! block reads for absent keys.
 //!
-//! I1. Nothing is appended to a sealed file, nor to a file that has as many segments as it may.
+//! I1. Nothing is appended to a sealed file or to a file with the full number of segments.
 //! I2. A piece is on average long enough to be worth a sync. Otherwise the compaction writes everything anew.
 //! I3. Of each key, all entries of a later segment are newer than those of earlier segments. The compaction
 //!     takes all that its upper files hold in its claim, and no other job writes there meanwhile. So the
@@ -39,8 +39,8 @@ const PIECE_BYTES_MIN: u64 = 64 << 10;
 /// A target file divided by this is long enough for an average piece.
 const PIECE_PART_MIN: u64 = 32;
 
-/// Nothing is appended to a file that is as long as this many target files, nor if pieces would be longer
-/// on average: the compaction then cuts its output into files. So a file is shorter than twice that, unless
+/// Nothing is appended to a file with the length of this many target files, or if pieces would be longer on
+/// average: the compaction then cuts its output into files. So a file is shorter than twice that, unless
 /// keys come unevenly.
 const FILE_PARTS_MAX: u64 = 4;
 

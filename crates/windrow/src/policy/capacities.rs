@@ -10,10 +10,10 @@
 //! `c = 1` is plain leveling: the divisor is exactly 1 and the capacities are `base * T^(i-1)` bit
 //! for bit. Capacities saturate at `u64::MAX` and are never rounded to buffers.
 //!
-//! These are the *nominal* capacities (AU-M1). While the last level is far from full, they let the
-//! levels above it hold about as much as it does, and superseded entries among that take space.
-//! So when the space amplification comes near `max_space_amp`, the capacities that count shrink
-//! towards what fits the present size of the last level (AU-M12).
+//! These are the *nominal* capacities (AU-M1). While the last level is far from full, they let the levels
+//! above it hold about the same number of bytes, and superseded entries there take space. So when the space
+//! amplification comes near `max_space_amp`, the capacities that count shrink towards what fits the present
+//! size of the last level (AU-M12).
 //!
 //! A change of options can leave several levels over-full at once, and together they would stop writers. So
 //! after a change, and after each open, each level is first *allowed* what it holds. Then one level after the

@@ -7,17 +7,17 @@
 //! garbage values have the rest.
 //!
 //! I1. A log is collected only when every pointer into it is in tables.
-//! I2. One garbage collection copies about one log, whatever the number of its victims. The relocation tables
-//!     of its victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most
-//!     [`VICTIMS_MAX`] logs.
-//! I3. No log is collected for its garbage while the space is not used up, nor a log with less than
-//!     [`GARBAGE_MIN`] of garbage.
+//! I2. One garbage collection copies about one log, for any number of victims. The relocation tables of its
+//!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`]
+//!     logs.
+//! I3. A log is collected for its garbage only while the space is used up, and if the part [`GARBAGE_MIN`]
+//!     of it or more is garbage.
 //! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed,
 //!     and its priority falls with each failure. Its garbage slows no writer, and does not count while the
 //!     log rests: the tree then takes that much more than `max_space_amp` allows.
 //! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready
-//!     and have less than half of the bytes and records of the shortest log. To that end no byte is copied
-//!     more often than its file can double.
+//!     and have less than half of the bytes and records of the shortest log. Merges of fragments copy no
+//!     byte more often than its file can double.
 
 use super::capacities::{live_bytes, tree_bytes, whole};
 use super::placement::{value_log_bytes, value_log_bytes_min};
@@ -54,7 +54,7 @@ fn priority(log: &LogSummary) -> f64 {
     log.garbage_fraction() * 0.5_f64.powi(failures)
 }
 
-/// The bytes that the tree takes above what it should, as far as garbage of the logs that count is the cause.
+/// The bytes of the tree above what it should take, at most the garbage in the logs that count.
 fn excess<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,

@@ -113,8 +113,8 @@ impl<K> FileSummary<K> {
 /// output is cut into files. Of the latter, a quarter counts.
 ///
 /// If all of them counted, compactions of files with little but pointers would be small, but so would their slices of
-/// transient logs, which would be rewritten over and over. If none counted, one such file would stand for many times
-/// its bytes, and its compaction would rewrite many times more. `docs/simulation.md` has measurements of each.
+/// transient logs, which would be rewritten over and over. If none counted, the compaction of one such file
+/// would rewrite many times its bytes. `docs/simulation.md` has measurements of each.
 pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
     table.saturating_add(transient / TRANSIENT_PARTS)
 }

@@ -48,7 +48,7 @@ const INTERVAL_MAX: usize = 64;
 
 /// The read-ahead of one cursor.
 pub(super) struct ReadAhead<C> {
-    /// Stands behind the last announced value.
+    /// Its position is after the last announced value.
     prefetcher: Option<VisibleCursor<C>>,
     /// The number of recent checks that missed.
     misses: u32,

@@ -11,8 +11,8 @@ use crate::base::limits::TABLE_FILES_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::{FileSummary, TreeSummary, capacities, segment_limits};
 
-/// Bytes that compactions into a level `ratio` times as large as the one above write for each byte that comes
-/// into it, if files may have this many `segments`.
+/// Bytes that compactions into a level of `ratio` times the bytes of the one above write for each byte that
+/// comes into it, if files may have this many `segments`.
 fn written_per_byte(ratio: f64, segments: usize) -> f64 {
     let segments = segments.max(1) as f64;
     2.0 - 1.0 / segments + ratio / segments

@@ -84,8 +84,8 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     })
 }
 
-/// `samples` with a beginning that is simulated in one piece, as far as there are not too many flushes. A young tree
-/// does not yet have the shape that parts assume.
+/// `samples` with a beginning that is simulated in one piece, up to the largest number of flushes. A young
+/// tree does not yet have the shape that parts assume.
 fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
     let per_flush = load.options.memtable_bytes as f64 / logical_bytes(load);
     let writes_max = whole(per_flush * load.flushes_max as f64);

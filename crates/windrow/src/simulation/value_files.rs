@@ -1,9 +1,9 @@
 //! The value files of a simulated tree, and what segments refer to in them.
 //!
 //! A *transient log file* holds values of one part of the key space, a *value log* those of a time span. Segments refer
-//! to a file by how many entries of each class of keys point there. These entries lie evenly over the keys that the
-//! segment and the file have in common. Garbage in a transient log file keeps its space until the last reference
-//! goes. Garbage in a value log does so until garbage collection leaves it behind.
+//! to a file by how many entries of each class of keys point there. These entries are spread evenly over
+//! the keys that the segment and the file have in common. Garbage in a transient log file keeps its space
+//! until the last reference is gone, and garbage in a value log until a garbage collection of the log.
 //!
 //! I1. A file's references are those of all segments of the tree.
 //! I2. A collected value log holds nothing. It leads to its GC output in one step.
@@ -381,7 +381,7 @@ impl ValueFiles {
                 table_bytes: whole(moves * MOVE_BYTES),
                 live_bytes: whole(records * file.record_bytes),
                 garbage_bytes: whole((file.records - records) * file.record_bytes),
-                // Of one of the logs that it stands for, because they are collected one by one.
+                // The moves of one of the logs that it represents, because they are collected one by one.
                 moves: whole((file.records + moves) / self.logs_in_one),
                 is_ready: !file.is_open,
                 is_open: file.is_open,

@@ -8,10 +8,10 @@
 //! - I1. No byte of a file is read twice while its pointers ascend and it keeps its buffer.
 //! - I2. Memory is [`READ_BUFFERS_BYTES`], divided over the buffers. Each buffer takes between
 //!   [`SMALL_READ_BUFFER_BYTES`] and [`READ_BUFFER_BYTES`], and there are at most
-//!   [`READ_BUFFERS_MAX`]; the least recently used is evicted. One record that is longer than a buffer
-//!   and one decompressed value come on top. The memory tracker counts all. A buffer that moves stays
-//!   small, or as long as one record, if the tracked memory is used up or the pointers into the file do not
-//!   ascend: what follows a record is then not read next.
+//!   [`READ_BUFFERS_MAX`]; the least recently used is evicted. A record that is longer than a buffer and a
+//!   decompressed value take memory beside it. The memory tracker counts all. A buffer that moves stays
+//!   small, or gets the length of one record, if the tracked memory is used up or the pointers into the
+//!   file do not ascend: what follows a record is then not read next.
 //! - I3. No value is returned that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //! - I5. If the bytes to read of a file are known, its buffer is no longer than the rest of them, except

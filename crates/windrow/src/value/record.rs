@@ -129,7 +129,7 @@ fn parts<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8], &'a [u8]
     Ok((codec, stored_key, body))
 }
 
-/// The codec and the stored key, which stand between the checksum and the stored value.
+/// The codec and the stored key, which are between the checksum and the stored value.
 fn front<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8]), DecodeError> {
     let start = reader.clone();
     let code = reader.u8("a record is shorter than its header")?;

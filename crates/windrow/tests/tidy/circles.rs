@@ -92,7 +92,7 @@ fn without_tests(code: &str) -> String {
     kept
 }
 
-/// The paths of a `use` declaration: `tree` is what stands between `use` and `;`.
+/// The paths of a `use` declaration: `tree` is the text between `use` and `;`.
 fn flatten(prefix: &[String], tree: &str, uses: &mut Vec<Use>) {
     let tree = tree.trim();
     if let Some((head, group)) = tree.split_once('{') {

@@ -60,8 +60,8 @@ impl<K: Ord + Clone> Inputs<K> {
         is_free
     }
 
-    /// The compaction of the files at `upper` of `level` with these lower files, each of which it rewrites or appends
-    /// to.
+    /// The compaction of the files at `upper` of `level` with these lower files. It rewrites each of them
+    /// or appends to it.
     pub(super) fn into_compaction(
         self,
         tree: &TreeSummary<K>,

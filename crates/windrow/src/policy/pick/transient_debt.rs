@@ -6,7 +6,7 @@
 //! the number of its runs is bounded, and it goes down whole. If it counted, the first flushes into a small tree would
 //! each be compacted alone.
 //!
-//! I1. What a level that has values in place still refers to in transient logs is due at once.
+//! I1. A level that has values in place is due at once if it still refers to transient logs.
 //! I2. All debt is due while it exceeds the [fraction] of the tree's logical bytes. So at rest the files of
 //!     transient logs take no more than that, and what level 0 has in them.
 //! I3. All debt is due, too, while there are more than [`TRANSIENT_FILES_MAX`] such files, however short. Each job

@@ -102,7 +102,7 @@ fn space_limits_appends_in_the_last_level() {
     }
 }
 
-/// Later segments are as live as earlier ones. The entries that they supersede take space.
+/// The entries of later segments are live. The entries that they supersede take space.
 #[test]
 fn superseded_entries_count_as_space() {
     // KiB in level 1, the segments of a file of 1000 KiB in level 2, and how many of ten keys each later one

@@ -344,7 +344,7 @@ fn a_seek_reads_only_segments_with_keys_on_both_sides() {
     let whole: Vec<u8> = (0..100).collect();
     let fixture = Fixture::new(&[
         vec![
-            // Three runs, of which the second begins behind 10 and the third ends before it.
+            // Three runs. The second begins after 10, and the third ends before it.
             vec![
                 segment(&whole[..50], 5),
                 segment(&[20, 21], 6),

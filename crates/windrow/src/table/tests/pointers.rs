@@ -115,7 +115,7 @@ fn forged(bytes: &[u8], meta: &FileMeta, old: &[u8], new: &[u8]) -> Vec<u8> {
     [&block, &bytes[length..]].concat()
 }
 
-/// Sound checksums do not make a pointer sound, nor what the table says of it.
+/// With sound checksums, a pointer or the properties of its table can still be wrong.
 #[test]
 fn pointers_and_properties_must_agree() {
     let entries = entries();

@@ -239,7 +239,7 @@ fn segments_out_of_order_are_damage() {
     }
 }
 
-/// Entries of equal size, of which a value says who wrote it.
+/// Entries of equal size. The value is the number of the attempt.
 fn alike(value: u8) -> Vec<Owned> {
     let entry = |key: u32| Owned::new(format!("{key:04}").as_bytes(), 9, Some(&[value; 20]));
     (0..64).map(entry).collect()
@@ -252,7 +252,7 @@ fn small() -> TableOptions {
     }
 }
 
-/// The bytes of one attempt stand where those of the next should be, as after a write that was lost.
+/// The bytes of one attempt are in the place of those of the next, like after a lost write.
 #[test]
 fn bytes_of_a_failed_append_never_pass_for_the_next() {
     let vfs = MemoryVfs::default();

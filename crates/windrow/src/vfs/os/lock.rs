@@ -1,7 +1,8 @@
-//! The lock file of a database: the operating system's lock on it, and the name of who holds that.
+//! The lock file of a database: the operating system's lock on it, and the name of the process that holds
+//! it.
 //!
-//! Whoever has the exclusive lock writes its process id and the name of its program to the file, and
-//! empties it at the end. Others that are refused report that. The text is for people only: it may be
+//! The process with the exclusive lock writes its process id and the name of its program to the file, and
+//! empties it at the end. Refused processes report this text. The text is for people only: it may be
 //! missing or be that of an earlier process. Readers share the lock and write nothing.
 //!
 //! I1. One lock file has at most one exclusive [`OsLock`], or any number of shared ones, in this process
