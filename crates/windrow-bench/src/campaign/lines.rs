@@ -4,7 +4,8 @@
 //!    truncates its own bytes if it fails.
 //! 2. A file that does not begin with the header of a campaign is never changed.
 //!
-//! Concurrency: a writer holds the lock of the file, so no other process writes to it. A reader needs no lock.
+//! Concurrency: a writer holds the lock of the file, so no other process writes to it. A reader needs no lock. The lock
+//! ends with its [`Lines`], also while a process that another thread is starting has inherited the open file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -52,12 +53,13 @@ impl Lines {
             }
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", path, error)),
         }
-        let contents = Contents::of(path, &file)?;
-        let lines = Self {
+        let mut lines = Self {
             path: path.to_owned(),
             file,
-            whole: contents.whole,
+            whole: 0,
         };
+        let contents = Contents::of(path, &lines.file)?;
+        lines.whole = contents.whole;
         Ok((lines, contents))
     }
 
@@ -86,6 +88,13 @@ impl Lines {
         }
         self.whole += text.len() as u64;
         Ok(())
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // If this fails, the close of the file unlocks it.
+        drop(self.file.unlock());
     }
 }
 
@@ -207,7 +216,14 @@ mod tests {
         let error = Lines::open(&path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("another process"), "{error}");
+        // As a process that another thread is starting has it for a moment.
+        let copy = lines.file.try_clone().unwrap();
         drop(lines);
-        Lines::open(&path).unwrap();
+        let (lines, _) = Lines::open(&path).unwrap();
+        drop((lines, copy));
+        // A file that is refused is unlocked, too.
+        fs::write(&path, "no campaign\n").unwrap();
+        let error = Lines::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -2,11 +2,14 @@
 //! it.
 //!
 //! The process with the exclusive lock writes its process id and the name of its program to the file, and
-//! empties it at the end. Refused processes report this text. The text is for people only: it may be
-//! missing or be that of an earlier process. Readers share the lock and write nothing.
+//! empties it at the end. Readers share the lock and write nothing. Refused processes report this text, or readers
+//! if there is none. The text is for people only: it may be missing or be that of an earlier process.
 //!
 //! I1. One lock file has at most one exclusive [`OsLock`], or any number of shared ones, in this process
 //!     and, through the operating system's lock, on this machine.
+//! I2. The system's lock ends with the last [`OsLock`], also while a process that another thread is starting has
+//!     inherited the open file for a moment: it is unlocked, not only closed.
+//! I3. A refused lock never holds the system's lock, not for a moment: another process would be refused.
 //!
 //! Concurrency: one lock over all lock files of the process.
 
@@ -36,8 +39,8 @@ static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// How this process holds a lock file. Closing the file releases the operating system's lock, so
-/// all readers have one handle.
+/// How this process holds a lock file. Dropping it releases the operating system's lock, so all readers
+/// have one handle.
 #[derive(Debug)]
 struct Held {
     file: fs::File,
@@ -51,6 +54,16 @@ impl Held {
             None => refused("this process"),
             Some(_) => refused("this process, for reading only"),
         }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.readers.is_none() {
+            drop(self.file.set_len(0));
+        }
+        // I2. If this fails, the close of the file unlocks it.
+        drop(self.file.unlock());
     }
 }
 
@@ -82,17 +95,20 @@ impl OsLock {
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
-                // A shared lock succeeds only while all holders of the lock are readers.
-                if file.try_lock_shared().is_ok() {
-                    return Err(refused("another process, for reading only"));
-                }
-                return Err(refused(&holder(&file)));
+                // I3. Only an exclusive holder writes its name.
+                return Err(match file.metadata() {
+                    Ok(metadata) if metadata.len() == 0 => {
+                        refused("another process, for reading only")
+                    }
+                    _ => refused(&holder(&file)),
+                });
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
         // The lock holds without its text too, for instance on a full disk.
         drop(write_holder(&file));
-        Self::hold(&mut held, file, None)
+        let readers = None;
+        Self::hold(&mut held, Held { file, readers })
     }
 
     /// Takes the shared lock.
@@ -112,19 +128,18 @@ impl OsLock {
         }
         let file = fs::File::open(path)?;
         match file.try_lock_shared() {
-            Ok(()) => Self::hold(&mut held, file, Some(1)),
+            Ok(()) => {
+                let readers = Some(1);
+                Self::hold(&mut held, Held { file, readers })
+            }
             Err(fs::TryLockError::WouldBlock) => Err(refused(&holder(&file))),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
     }
 
-    fn hold(
-        held: &mut BTreeMap<Identity, Held>,
-        file: fs::File,
-        readers: Option<usize>,
-    ) -> io::Result<Self> {
-        let identity = identity(file.metadata())?;
-        let former = held.insert(identity, Held { file, readers });
+    fn hold(held: &mut BTreeMap<Identity, Held>, own: Held) -> io::Result<Self> {
+        let identity = identity(own.file.metadata())?;
+        let former = held.insert(identity, own);
         assert!(former.is_none(), "a lock file is held once");
         Ok(Self(identity))
     }
@@ -181,11 +196,7 @@ impl Drop for OsLock {
                 *readers -= 1;
                 *readers == 0
             }
-            Some(exclusive) => {
-                drop(exclusive.file.set_len(0));
-                true
-            }
-            None => true,
+            _ => true,
         };
         if is_last {
             held.remove(&self.0);
@@ -195,7 +206,43 @@ impl Drop for OsLock {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_holder;
+    use super::*;
+
+    /// A process that another thread starts inherits every open file, until it runs its own program.
+    // I2
+    #[test]
+    fn a_copy_of_the_open_file_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("LOCK");
+        let copy = |lock: &OsLock| HELD.lock().unwrap()[&lock.0].file.try_clone().unwrap();
+        let lock = OsLock::take(&path).unwrap();
+        let of_writer = copy(&lock);
+        drop(lock);
+        let first = OsLock::take_shared(&path).unwrap();
+        let second = OsLock::take_shared(&path).unwrap();
+        let of_readers = copy(&first);
+        drop(first);
+        let error = OsLock::take(&path).unwrap_err();
+        assert_eq!(error.to_string(), "this process, for reading only");
+        drop(second);
+        drop(OsLock::take(&path).unwrap());
+        drop((of_writer, of_readers));
+    }
+
+    // I3
+    #[test]
+    fn the_text_in_the_file_decides_what_a_refusal_reports() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("LOCK");
+        let reader = fs::File::create(&path).unwrap();
+        reader.lock_shared().unwrap();
+        let refusal = || OsLock::take(&path).unwrap_err().to_string();
+        assert_eq!(refusal(), "another process, for reading only");
+        fs::write(&path, "1234 windrow\n").unwrap();
+        assert_eq!(refusal(), "process 1234 (windrow)");
+        fs::write(&path, "something else").unwrap();
+        assert_eq!(refusal(), "another process");
+    }
 
     #[test]
     fn only_a_whole_text_names_the_holder() {
