@@ -4,7 +4,7 @@
 //! nobody writes. So a close flushes the memtables, unless the log is short: a table for each of many
 //! small writes would fill level 0.
 //!
-//! I1. No promise rests on this flush. If it fails, the log still holds every entry.
+//! I1. No promise rests on this flush. If it fails, the log still holds every entry, and is durable.
 //!
 //! Concurrency: the caller has stopped all jobs and refuses new calls.
 
@@ -38,6 +38,8 @@ impl Engine {
         if self.reserve.is_full() || self.chain.bytes() <= self.kept_log_bytes() {
             return Ok(());
         }
+        // A new log that cannot be begun poisons the database: then nothing is synced any more.
+        self.sync_logs()?;
         self.freeze_in_new_log()?;
         for keyspace in self.keyspaces.load().iter() {
             let frozen = keyspace.state_full().frozen.clone();
