@@ -39,8 +39,8 @@ const CURRENT_PREFIX: &str = "windrow manifest ";
 /// Reads the number and the state of the manifest that `CURRENT` names. `None` if no database exists.
 ///
 /// # Errors
-/// `Corruption` with file and offset; also if `CURRENT` is missing but logs, tables or value files exist,
-/// which are never created before it. `Unsupported` for a newer format.
+/// `Corruption` with file and offset; also if `CURRENT` is missing but logs, tables, value files or discard
+/// lists exist, which are never created before it. `Unsupported` for a newer format.
 pub(crate) fn read_manifest(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -388,7 +388,7 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
     }
 }
 
-/// Whether `directory` holds logs, tables or value files.
+/// Whether `directory` holds logs, tables, value files or discard lists.
 fn holds_data(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
     let names = match vfs.list(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -397,7 +397,12 @@ fn holds_data(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
     Ok(names.iter().any(|name| {
         matches!(
             FileName::parse(name),
-            Some(FileName::Wal(_) | FileName::Table(_) | FileName::Values(_))
+            Some(
+                FileName::Wal(_)
+                    | FileName::Table(_)
+                    | FileName::Values(_)
+                    | FileName::DiscardList(_)
+            )
         )
     }))
 }

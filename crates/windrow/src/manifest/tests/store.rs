@@ -211,8 +211,16 @@ fn a_missing_current_among_data_is_damage() {
         b"left by a creation that crashed",
     );
     assert!(read(&vfs).unwrap().is_none());
-    vfs.write(&directory().join("000002.wal"), b"");
-    assert_eq!(kind(&read(&vfs)), Some(ErrorKind::Corruption));
+    for extension in ["wal", "table", "values", "dead"] {
+        let path = directory().join(format!("000002.{extension}"));
+        vfs.write(&path, b"");
+        assert_eq!(
+            kind(&read(&vfs)),
+            Some(ErrorKind::Corruption),
+            "{extension}"
+        );
+        vfs.remove(&path).unwrap();
+    }
 }
 
 #[test]
