@@ -41,6 +41,12 @@ fn leave(disk: &SimDisk, bytes: u64) {
     disk.set_quota(Some(disk.used_bytes() + bytes));
 }
 
+/// A value that does not compress.
+fn noise(bytes: u32, number: u32) -> Vec<u8> {
+    let byte = |at: u32| (at ^ number << 10).wrapping_mul(0x9e37_79b9).to_be_bytes()[1];
+    (0..bytes).map(byte).collect()
+}
+
 /// Adds entries until the disk is full; returns how many were added.
 fn fill(keyspace: &Keyspace) -> usize {
     for number in 0.. {
@@ -365,6 +371,47 @@ fn removals_use_little_of_the_reserve() {
 }
 
 #[test]
+fn a_reserve_that_cannot_grow_stays() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk, &SteppedRuntime::new(1));
+    options.reserve_bytes = 4 << 20;
+    options.keyspace.memtable_bytes = 1 << 20;
+    let (db, keyspace) = common::open(options);
+    // A reserve of a sixteenth would have 256 KiB.
+    for number in 0..4 {
+        keyspace.insert(key(number), noise(1 << 20, 0)).unwrap();
+    }
+    leave(&disk, 100 << 10);
+    db.flush().unwrap();
+    let stats = db.stats();
+    assert_eq!(stats.reserve_bytes, RESERVE_BYTES);
+    assert!(has_reserve(&disk) && !stats.is_disk_full);
+    keyspace.insert("more", "").unwrap();
+    disk.set_quota(None);
+    keyspace.insert("more", "").unwrap();
+    db.flush().unwrap();
+    assert!(db.stats().reserve_bytes > RESERVE_BYTES);
+}
+
+/// The flush of what is only in a log may need the reserve.
+#[test]
+fn the_reserve_grows_with_the_log() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let mut options = options(&disk, &runtime);
+    options.reserve_bytes = 4 << 20;
+    options.keyspace.memtable_bytes = 8 << 20;
+    let (db, keyspace) = common::open(options);
+    for number in 0..5000 {
+        keyspace.insert(key(number), noise(1000, 0)).unwrap();
+    }
+    runtime.run_until_idle(1000);
+    let stats = db.stats();
+    assert_eq!(stats.flushes, 0);
+    assert!(stats.reserve_bytes >= 4 << 16, "{}", stats.reserve_bytes);
+}
+
+#[test]
 fn the_reserve_grows_with_the_database() {
     let disk = SimDisk::new();
     let mut options = options(&disk, &SteppedRuntime::new(1));
@@ -381,8 +428,7 @@ fn the_reserve_grows_with_the_database() {
     let mut seen = Vec::new();
     for round in 0..12 {
         for number in 0..1000_u32 {
-            let byte = |at: u32| (at ^ number << 10).wrapping_mul(0x9e37_79b9).to_be_bytes()[1];
-            let value: Vec<u8> = (0..1000).map(byte).collect();
+            let value = noise(1000, number);
             keyspace.insert(format!("{round}/{number}"), value).unwrap();
         }
         db.flush().unwrap();

@@ -6,7 +6,7 @@ use windrow::{Batch, Db, ErrorKind, Event, Keyspace, Options, StallCause};
 use windrow_sim::disk::{Fault, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
-use crate::common::{FOLDER, check_sound, kind, listen, on, open, small};
+use crate::common::{FOLDER, check_sound, count, kind, listen, on, open, small};
 use crate::damaged_files::damage_oldest_values;
 
 /// Options under which a few large values make several value logs. Half of a log may not be garbage.
@@ -44,6 +44,39 @@ fn let_pass(runtime: &SteppedRuntime, seconds: u64) {
         runtime.run_until_idle(1000);
         runtime.advance(Duration::from_secs(1));
     }
+}
+
+/// What the engine counts is what is on the disk: logs that are being written, discard lists and GC outputs included.
+#[test]
+fn the_bytes_of_all_files_are_counted() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let options = with_logs(&disk, &runtime);
+    let (mut db, mut keyspace) = open(options.clone());
+    let check = |db: &Db, when: &str| {
+        let image = disk.image();
+        let kinds = ["wal", "manifest", "table", "values", "dead"];
+        let files = kinds.iter().flat_map(|it| image.files_with(it));
+        let bytes: usize = files.map(|path| image.read(&path).unwrap().len()).sum();
+        assert_eq!(db.stats().disk_bytes, bytes as u64, "{when}");
+    };
+    let mut lists = 0;
+    for round in 0..4 {
+        write_logs(&db, &keyspace, 0..60, 2);
+        lists = lists.max(count(&disk, "dead"));
+        check(&db, "after a flush");
+        keyspace.insert("unflushed", [7; 1000]).unwrap();
+        check(&db, "after a write to a log");
+        let_pass(&runtime, 30);
+        check(&db, "after garbage collections");
+        if round == 1 {
+            drop(keyspace);
+            db.close().unwrap();
+            (db, keyspace) = open(options.clone());
+            check(&db, "after an open");
+        }
+    }
+    assert!(lists > 0 && db.stats().garbage_collections > 0);
 }
 
 /// The cause may be a lack of descriptors. The write is refused, the next write gets a log, and nothing else is lost.

@@ -125,8 +125,8 @@ impl Handle {
             engine.begin_first_log(opened.last_log)?;
             engine.flush_long_chain()?;
             let manifest_bytes = engine.catalog.manifest_bytes();
-            let disk_bytes = engine.stats().disk_bytes;
-            engine.reserve.take_first(disk_bytes, manifest_bytes);
+            let file_bytes = engine.file_bytes();
+            engine.reserve.take_first(file_bytes, manifest_bytes);
             engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {

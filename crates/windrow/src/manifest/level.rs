@@ -16,6 +16,8 @@ use super::handle::FileHandle;
 #[derive(Debug, Default)]
 pub(crate) struct Level {
     files: Vec<Shared<FileHandle>>,
+    /// Of the files.
+    bytes: u64,
     /// The largest key of each file; empty in level 0.
     fences: Shared<PrefixIndex>,
     /// The sorted runs of the level; empty in level 0.
@@ -83,6 +85,7 @@ impl Level {
             }
         }
         Ok(Self {
+            bytes: sum_bytes(&files),
             files,
             ..Self::default()
         })
@@ -118,6 +121,7 @@ impl Level {
         };
         let segment_runs = (0..most.unwrap_or(0)).map(segment_run).collect();
         Ok(Self {
+            bytes: sum_bytes(&files),
             files,
             fences,
             segment_runs,
@@ -127,6 +131,11 @@ impl Level {
     /// The files: newest first in level 0, in key order in the others.
     pub(crate) fn files(&self) -> &[Shared<FileHandle>] {
         &self.files
+    }
+
+    /// The bytes of the files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The sorted runs of the level. Not for level 0.
@@ -140,6 +149,10 @@ impl Level {
         let file = self.files.get(self.fences.lower_bound(key))?;
         (file.smallest() <= key).then_some(file)
     }
+}
+
+fn sum_bytes(files: &[Shared<FileHandle>]) -> u64 {
+    files.iter().map(|file| file.meta.bytes()).sum()
 }
 
 fn overlap(left: &FileHandle, right: &FileHandle) -> bool {

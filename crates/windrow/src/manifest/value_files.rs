@@ -36,6 +36,8 @@ impl Usage {
 #[derive(Debug, Default)]
 pub(crate) struct ValueFiles {
     files: Vec<Shared<ValueHandle>>,
+    /// Of the files and the discard lists, except value logs that are not sealed.
+    bytes: u64,
     /// Their numbers, ascending. A search of this array has fewer cache misses than a search of the
     /// handles.
     numbers: Vec<FileNumber>,
@@ -167,6 +169,11 @@ impl ValueFiles {
         })
     }
 
+    /// The bytes of the files and the discard lists, except value logs that are not sealed.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// All files.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Shared<ValueHandle>> {
         self.files.iter()
@@ -233,6 +240,7 @@ impl ValueFiles {
         };
         Shared::new(Self {
             files: values.files.values().map(handle).collect(),
+            bytes: values.complete_bytes(),
             numbers: values.files.keys().copied().collect(),
             usages: usages.collect(),
             tables: tables.copied().collect(),

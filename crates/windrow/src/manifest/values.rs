@@ -374,6 +374,14 @@ impl ValueState {
         Ok(())
     }
 
+    /// The bytes of all value files and discard lists, except value logs that are not sealed.
+    pub(super) fn complete_bytes(&self) -> u64 {
+        let complete = |file: &&ValueFileState| file.kind != ValueFileKind::OpenLog;
+        let files = self.files.values().filter(complete);
+        let lists = self.discard_lists.values().map(|list| list.length);
+        files.map(|file| file.file.end).sum::<u64>() + lists.sum::<u64>()
+    }
+
     /// All value files and discard lists.
     pub(super) fn names(&self) -> impl Iterator<Item = FileName> {
         let files = self.files.keys().copied().map(FileName::Values);

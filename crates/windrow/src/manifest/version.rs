@@ -99,6 +99,12 @@ impl Version {
         self.values.iter().len() - self.logs.len()
     }
 
+    /// The bytes of all files, except value logs that are not sealed. Costs a look at each level.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let levels = self.levels.iter().map(|level| level.bytes());
+        levels.sum::<u64>() + self.values.bytes()
+    }
+
     /// The levels, level 0 first, down to the deepest that holds files.
     pub(crate) fn levels(&self) -> &[Shared<Level>] {
         &self.levels

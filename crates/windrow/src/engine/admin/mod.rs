@@ -303,15 +303,22 @@ impl Engine {
                 })
             })
             .collect();
-        let files = |keyspace: &KeyspaceStats| {
-            let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
-            let values = keyspace.transient_logs.bytes + keyspace.value_logs.bytes;
-            tables + values + keyspace.discard_list_bytes
-        };
-        let files: u64 = stats.keyspaces.iter().map(files).sum();
-        let logs = self.chain.bytes() + self.catalog.manifest_bytes();
-        stats.disk_bytes = files + logs + stats.reserve_bytes;
+        stats.disk_bytes = self.file_bytes() + stats.reserve_bytes;
         stats
+    }
+
+    /// The bytes of all files of the database except the reserve. Costs a look at each level and each log.
+    pub(in crate::engine) fn file_bytes(&self) -> u64 {
+        let bytes = |keyspace: &Arc<KeyspaceCore>| {
+            let logs = keyspace.value_log.lock().bytes();
+            keyspace.state().version.file_bytes() + logs
+        };
+        let keyspaces = self.keyspaces.load();
+        // Under the lock of the catalog no value log is sealed, so each counts once.
+        let files: u64 = self
+            .catalog
+            .with_state(|_| keyspaces.iter().map(bytes).sum());
+        files + self.chain.bytes() + self.catalog.manifest_bytes()
     }
 }
 

@@ -123,6 +123,12 @@ impl ValueLog {
         found.map(|file| file.length)
     }
 
+    /// The bytes of the logs that are not sealed.
+    pub(in crate::engine) fn bytes(&self) -> u64 {
+        let full = self.full.iter().map(|log| log.file);
+        full.chain(self.position()).map(|file| file.length).sum()
+    }
+
     /// Makes the active log a full one.
     pub(in crate::engine) fn retire(&mut self) {
         self.full.extend(self.active_ended());

@@ -7,6 +7,7 @@
 //!    space for one is what was just released. A refused writer looks for space at once, and background work
 //!    looks every second.
 //! 3. An open that finds no space for the file refuses such writes, too.
+//! 4. The file grows with the database and its logs. If the disk has no space for that, the file keeps its size.
 //!
 //! A checkpoint does not copy the file. An open for reading leaves it alone.
 //!
@@ -94,29 +95,34 @@ impl Reserve {
         self.bytes() < self.bytes_max
     }
 
-    /// Makes the first reserve of an open, for a database whose files take `disk_bytes` and whose manifest takes
+    /// Makes the first reserve of an open, for a database whose files take `file_bytes` and whose manifest takes
     /// `manifest_bytes`. Removes the reserve of an earlier open, which may have another size.
-    pub(in crate::engine) fn take_first(&self, disk_bytes: u64, manifest_bytes: u64) {
-        let wanted = self.wanted(disk_bytes, manifest_bytes);
+    pub(in crate::engine) fn take_first(&self, file_bytes: u64, manifest_bytes: u64) {
+        let wanted = self.wanted(file_bytes, manifest_bytes);
         self.bytes.store(wanted, Ordering::Relaxed);
         drop(self.vfs.remove(&self.path));
         self.take();
     }
 
-    /// Makes the reserve larger if the database has grown enough; its files take at least `disk_bytes`. If the disk has
-    /// no space for that, it counts as full.
-    pub(in crate::engine) fn grow(&self, disk_bytes: u64, manifest_bytes: u64) {
-        let (bytes, wanted) = (self.bytes(), self.wanted(disk_bytes, manifest_bytes));
+    /// Makes the reserve larger if the database has grown enough; its files take at least `file_bytes`. If the disk has
+    /// no space for that, the reserve stays as it is.
+    pub(in crate::engine) fn grow(&self, file_bytes: u64, manifest_bytes: u64) {
+        let mut state = self.state.lock();
+        let (bytes, wanted) = (self.bytes(), self.wanted(file_bytes, manifest_bytes));
         let is_enough = wanted < (2 * bytes).min(self.bytes_max);
         if !self.may_grow() || is_enough || self.is_full() {
             return;
         }
-        self.bytes.store(wanted, Ordering::Relaxed);
-        self.take();
+        if self.make(wanted).is_ok() {
+            self.bytes.store(wanted, Ordering::Relaxed);
+            state.is_held = true;
+        } else {
+            self.retake(&mut state, bytes);
+        }
     }
 
-    fn wanted(&self, disk_bytes: u64, manifest_bytes: u64) -> u64 {
-        let fraction = disk_bytes / BYTES_PER_RESERVED;
+    fn wanted(&self, file_bytes: u64, manifest_bytes: u64) -> u64 {
+        let fraction = file_bytes / BYTES_PER_RESERVED;
         let for_open = MANIFESTS * manifest_bytes;
         fraction.max(for_open).max(BYTES_MIN).min(self.bytes_max)
     }
@@ -138,6 +144,18 @@ impl Reserve {
             bytes if self.is_full() => self.probe(2 * bytes).and_then(|()| self.make(bytes)),
             bytes => self.make(bytes),
         };
+        self.note_taken(&mut state, &outcome)
+    }
+
+    /// Creates the reserve anew, with `bytes`. A part of a larger one would only fill the disk further.
+    fn retake(&self, state: &mut State, bytes: u64) {
+        drop(self.vfs.remove(&self.path));
+        let outcome = self.make(bytes);
+        self.note_taken(state, &outcome);
+    }
+
+    /// Notes the outcome of the creation of the reserve. Returns whether writers have space.
+    fn note_taken(&self, state: &mut State, outcome: &io::Result<()>) -> bool {
         state.is_held = self.bytes_max > 0 && outcome.is_ok();
         let is_full = outcome.as_ref().is_err_and(is_no_space);
         if outcome.is_err() || self.bytes_max == 0 {
@@ -217,9 +235,8 @@ impl Engine {
     /// Lets the reserve grow with the database.
     pub(in crate::engine) fn grow_reserve(&self) {
         if self.reserve.may_grow() {
-            let stats = self.stats();
-            let disk_bytes = stats.disk_bytes - stats.reserve_bytes;
-            self.reserve.grow(disk_bytes, self.catalog.manifest_bytes());
+            let file_bytes = self.file_bytes();
+            self.reserve.grow(file_bytes, self.catalog.manifest_bytes());
             self.note_reserve();
         }
     }

@@ -318,7 +318,11 @@ impl Engine {
                 }
                 self.end_in(&keyspace, outcome)
             }
-            Job::PrepareLog => self.pause_log_if_full(self.prepare_log()),
+            Job::PrepareLog => {
+                // The flush of what the logs hold may need the reserve.
+                self.grow_reserve();
+                self.pause_log_if_full(self.prepare_log())
+            }
             Job::MarkLog => self.pause_log_if_full(self.mark_log()),
             Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
                 let outcome = self.with_reserve(|| self.drop_logs());
