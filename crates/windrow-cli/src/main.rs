@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // What the command has found so far comes before the error.
             drop(output.flush());
-            output::show_error(&error, arguments.json);
+            output.show_error(&error);
             outcome::of_error(&error).exit_code()
         }
     }
@@ -60,7 +60,8 @@ fn usage(error: &clap::Error) -> ExitCode {
     if json && !is_answer {
         let message = error.render().to_string();
         let message = message.trim_start_matches("error: ").trim_end().to_owned();
-        output::show_error(&Error::invalid_argument(message), true);
+        let error = Error::invalid_argument(message);
+        output::show_error(&error, true, serde_json::Map::new());
         return Outcome::Refused.exit_code();
     }
     match error.print() {

@@ -14,6 +14,8 @@ pub(crate) struct Output {
     json: bool,
     stdout: BufWriter<Stdout>,
     reader_is_gone: bool,
+    /// Fields that an error has, too.
+    error_fields: Map<String, Value>,
 }
 
 impl Output {
@@ -22,6 +24,7 @@ impl Output {
             json,
             stdout: BufWriter::with_capacity(64 << 10, io::stdout()),
             reader_is_gone: false,
+            error_fields: Map::new(),
         }
     }
 
@@ -73,6 +76,16 @@ impl Output {
         self.reader_is_gone
     }
 
+    /// Adds the field `name` to the error that the command may end with, under `--json`.
+    pub(crate) fn set_error_field(&mut self, name: &str, value: impl Into<Value>) {
+        self.error_fields.insert(name.to_owned(), value.into());
+    }
+
+    /// Writes to standard error what went wrong: a sentence, or an object under `--json`.
+    pub(crate) fn show_error(&self, error: &Error) {
+        show_error(error, self.json, self.error_fields.clone());
+    }
+
     fn outcome(&mut self, written: io::Result<()>) -> Result<()> {
         written.map_err(|error| {
             self.reader_is_gone |= error.kind() == io::ErrorKind::BrokenPipe;
@@ -96,11 +109,11 @@ impl Output {
 }
 
 /// Writes to standard error what went wrong: a sentence, or an object under `--json`.
-pub(crate) fn show_error(error: &Error, json: bool) {
+/// The object has the fields `fields`, too.
+pub(crate) fn show_error(error: &Error, json: bool, mut fields: Map<String, Value>) {
     if !json {
         return complain(format_args!("windrow: {error}"));
     }
-    let mut fields = Map::new();
     fields.insert("kind".into(), format!("{:?}", error.kind()).into());
     fields.insert("message".into(), error.to_string().into());
     if let Some(file) = error.file() {

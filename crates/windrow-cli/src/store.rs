@@ -51,6 +51,13 @@ impl StoreArgs {
     /// Opens the database and the keyspace, and creates what is missing; nothing if the name cannot be
     /// that of a keyspace.
     pub(crate) fn open_or_create(&self, sync: bool) -> Result<(Db, Keyspace)> {
+        let db = self.open_or_create_db(sync)?;
+        let keyspace = db.keyspace(&self.keyspace)?;
+        Ok((db, keyspace))
+    }
+
+    /// The same for the database alone.
+    pub(crate) fn open_or_create_db(&self, sync: bool) -> Result<Db> {
         if !(1..=KEYSPACE_NAME_BYTES_MAX).contains(&self.keyspace.len()) {
             return Err(Error::invalid_argument(format!(
                 "the name of a keyspace has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
@@ -61,9 +68,7 @@ impl StoreArgs {
         if sync {
             options.durability = Durability::Sync;
         }
-        let db = Db::open(&self.db, options)?;
-        let keyspace = db.keyspace(&self.keyspace)?;
-        Ok((db, keyspace))
+        Db::open(&self.db, options)
     }
 }
 

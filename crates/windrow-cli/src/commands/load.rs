@@ -46,8 +46,9 @@ one carriage return at the end of its line. In a folder, links, special files, d
 larger than a value may be are skipped and counted.
 
 Entries are written in batches of up to 1000. A fault in the source or Ctrl-C ends the command; the \
-message says how many entries are stored. These are the first ones of the source. After Ctrl-C the \
-exit code is 130.
+message says how many entries are stored, and with --json the field entries. These are the first ones \
+of the source. A fault before the first of them leaves no new keyspace behind. After Ctrl-C the exit \
+code is 130.
 
 Examples:
   windrow load shop.db users.tsv
@@ -76,13 +77,14 @@ pub(crate) struct LoadArgs {
 }
 
 pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
+    output.set_error_field("entries", 0);
     let mut source = Source::open(args.source.as_deref(), args.format, &args.columns)?;
-    let (db, keyspace) = args.store.open_or_create(args.sync)?;
+    let db = args.store.open_or_create_db(args.sync)?;
     let bar = progress::bytes(source.total_bytes(), "loading");
     let stored = Stored::default();
     interrupt::catch(&stored, &bar, output.is_json())?;
     let start = Instant::now();
-    let mut loader = Loader::new(&db, &keyspace, &stored);
+    let mut loader = Loader::new(&db, &args.store.keyspace, &stored);
     let loaded = loop {
         match source.next_entry() {
             Ok(Some(entry)) => {
@@ -101,6 +103,10 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
     bar.finish_and_clear();
     let bytes = loader.bytes;
     let entries = stored.entries();
+    if entries == 0 {
+        loader.drop_new_keyspace();
+    }
+    output.set_error_field("entries", entries);
     loaded.and(written).map_err(|error| {
         let stored = plural(entries, "entry");
         error.context(format_args!("stopped; {stored} stored"))
@@ -125,7 +131,11 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
 /// Collects entries into batches.
 struct Loader<'a> {
     db: &'a Db,
-    keyspace: &'a Keyspace,
+    name: &'a str,
+    /// Opened for the first entry, so that a source without entries creates none.
+    keyspace: Option<Keyspace>,
+    /// Whether the keyspace did not exist before.
+    is_new: bool,
     batch: Batch,
     batch_bytes: usize,
     stored: &'a Stored,
@@ -134,10 +144,12 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(db: &'a Db, keyspace: &'a Keyspace, stored: &'a Stored) -> Self {
+    fn new(db: &'a Db, name: &'a str, stored: &'a Stored) -> Self {
         Self {
             db,
-            keyspace,
+            name,
+            keyspace: None,
+            is_new: !db.keyspace_names().iter().any(|own| own == name),
             batch: Batch::new(),
             batch_bytes: 0,
             stored,
@@ -146,12 +158,23 @@ impl<'a> Loader<'a> {
     }
 
     fn add(&mut self, entry: &Entry) -> Result<()> {
-        self.batch.insert(self.keyspace, &entry.key, &entry.value)?;
+        let keyspace = match &self.keyspace {
+            Some(keyspace) => keyspace,
+            None => self.keyspace.insert(self.db.keyspace(self.name)?),
+        };
+        self.batch.insert(keyspace, &entry.key, &entry.value)?;
         self.batch_bytes += entry.key.len() + entry.value.len();
         if self.batch.len() >= BATCH_ENTRIES || self.batch_bytes >= BATCH_BYTES {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Drops a keyspace that was created for nothing. A failure is that of the load, too, which is reported.
+    fn drop_new_keyspace(&self) {
+        if self.is_new && self.keyspace.is_some() {
+            drop(self.db.drop_keyspace(self.name));
+        }
     }
 
     fn write(&mut self) -> Result<()> {

@@ -124,6 +124,45 @@ fn columns_are_chosen_by_name_or_number() {
 }
 
 #[test]
+fn a_load_that_stores_nothing_creates_no_keyspace() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let load = "load db --keyspace new --format tsv --json";
+    let load: Vec<&str> = load.split(' ').collect();
+    for source in ["no tab\n", "\tempty key\n", "\n"] {
+        let output = windrow_with(folder.path(), &load, source.as_bytes());
+        let entries = match source {
+            "\n" => json(&output)["entries"].clone(),
+            _ => json_error(&output)["entries"].clone(),
+        };
+        assert_eq!(entries, 0, "{source:?}");
+        let keyspaces = json(&windrow(&folder, &["keyspaces", "db", "--json"]));
+        assert_eq!(keyspaces["name"], "default", "{source:?}");
+    }
+    let output = windrow_with(folder.path(), &load, b"a\t1\nno tab\n");
+    assert_eq!(json_error(&output)["entries"], 1);
+    let count = windrow(&folder, &["count", "db", "--keyspace", "new"]);
+    assert_eq!(done(&count), "1\n");
+    let output = windrow_with(folder.path(), &load, b"\tempty key\n");
+    assert_eq!(json_error(&output)["entries"], 0);
+    let count = windrow(&folder, &["count", "db", "--keyspace", "new"]);
+    assert_eq!(done(&count), "1\n");
+}
+
+/// The rest of the file would be one value.
+#[test]
+fn a_quote_without_an_end_is_an_error() {
+    let folder = TempDir::new().unwrap();
+    let csv = format!("0,1\n1,\"{}", "x,y\n".repeat(100_000));
+    fs::write(folder.path().join("u.csv"), csv).unwrap();
+    let output = windrow(&folder, &["load", "db", "u.csv"]);
+    assert_eq!(code(&output), 1);
+    for part in ["1 entry stored", "u.csv, line 2: a quote"] {
+        assert!(problem(&output).contains(part), "{}", problem(&output));
+    }
+}
+
+#[test]
 fn a_database_is_not_loaded_as_files() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -1,6 +1,8 @@
 //! Rows of columns, with delimiters and perhaps quotes: CSV and its relatives.
 //!
 //! I1. A row takes bounded memory, even if a quote never ends.
+//! I2. The input ends with two more line feeds than the source. The reader skips them as empty lines, unless a quote
+//!     has not ended: then the last row takes both.
 //!
 //! Concurrency: none.
 
@@ -76,8 +78,7 @@ impl ColumnArgs {
 /// Entries that each are a row.
 pub(super) struct RowSource {
     reader: Reader<Bounded>,
-    /// What the reader may still read for the row.
-    left: Rc<Cell<u64>>,
+    limits: Rc<Limits>,
     name: String,
     row: ByteRecord,
     key: usize,
@@ -89,7 +90,8 @@ impl RowSource {
     /// Rows of `input`, which is called `name` in messages.
     ///
     /// # Errors
-    /// `InvalidArgument` for a column that the header does not name.
+    /// `InvalidArgument` for a column that the header does not name or names twice, and for a delimiter that is the
+    /// quote.
     pub(super) fn new(
         input: Box<dyn Read>,
         name: &str,
@@ -97,25 +99,37 @@ impl RowSource {
         args: &ColumnArgs,
     ) -> Result<Self> {
         let is_csv = format == Format::Csv;
-        let left = Rc::new(Cell::new(LINE_BYTES_MAX));
+        let limits = Rc::new(Limits::default());
         let input = Bounded {
             input,
-            left: Rc::clone(&left),
+            limits: Rc::clone(&limits),
         };
+        let delimiter = args.delimiter.unwrap_or(if is_csv { b',' } else { b'\t' });
+        let quote = match args.quote {
+            None if is_csv => Quote::Byte(b'"'),
+            None => Quote::None,
+            Some(quote) => quote,
+        };
+        if quote == Quote::Byte(delimiter) {
+            return Err(Error::invalid_argument(
+                "the delimiter and the quote are the same character",
+            ));
+        }
         let mut builder = ReaderBuilder::new();
         builder
-            .delimiter(args.delimiter.unwrap_or(if is_csv { b',' } else { b'\t' }))
+            .delimiter(delimiter)
             .flexible(true)
             .has_headers(args.header);
-        match args.quote {
-            Some(Quote::Byte(quote)) => builder.quote(quote),
-            Some(Quote::None) => builder.quoting(false),
-            None => builder.quoting(is_csv),
+        match quote {
+            Quote::Byte(quote) => builder.quote(quote),
+            Quote::None => builder.quoting(false),
         };
         let mut reader = builder.from_reader(input);
         let header = if args.header {
-            let header = reader.byte_headers().map_err(|error| fault(name, error))?;
-            Some(header.clone())
+            let header = reader.byte_headers();
+            let header = header.map_err(|error| fault(name, 1, error))?.clone();
+            limits.check_quotes(&reader, &header, name)?;
+            Some(header)
         } else {
             None
         };
@@ -127,7 +141,7 @@ impl RowSource {
         let value = column(&args.value_column)?;
         Ok(Self {
             reader,
-            left,
+            limits,
             name: name.to_owned(),
             row: ByteRecord::new(),
             key,
@@ -145,11 +159,14 @@ impl RowSource {
     }
 
     pub(super) fn next_entry(&mut self) -> Result<Option<Entry>> {
-        self.left.set(LINE_BYTES_MAX);
+        self.limits.left.set(LINE_BYTES_MAX);
+        let line = self.reader.position().line();
         let read = self.reader.read_byte_record(&mut self.row);
-        if !read.map_err(|error| fault(&self.name, error))? {
+        if !read.map_err(|error| fault(&self.name, line, error))? {
             return Ok(None);
         }
+        let (reader, row) = (&self.reader, &self.row);
+        self.limits.check_quotes(reader, row, &self.name)?;
         let columns = self.row.len();
         let wrong = |what: String| {
             let place = self.place();
@@ -182,7 +199,16 @@ impl RowSource {
 
 /// The place of a column that is given by its name, or by its number from 1.
 fn column(text: &str, header: Option<&ByteRecord>) -> Result<usize> {
-    let named = header.and_then(|header| header.iter().position(|name| name == text.as_bytes()));
+    let named = |header: &ByteRecord| {
+        let is_named = |name: &[u8]| name == text.as_bytes();
+        let first = header.iter().position(is_named);
+        if header.iter().filter(|name| is_named(name)).count() > 1 {
+            let message = format!("the header names \"{text}\" twice: give a number");
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(first)
+    };
+    let named = header.map(named).transpose()?.flatten();
     let numbered = text.parse::<usize>().ok().filter(|&number| number > 0);
     named
         .or_else(|| numbered.map(|number| number - 1))
@@ -198,29 +224,75 @@ fn column(text: &str, header: Option<&ByteRecord>) -> Result<usize> {
         })
 }
 
-/// An error of the reader: of the system, since rows of any length are taken.
-fn fault(name: &str, error: csv::Error) -> Error {
+/// An error of the reader in the row at `line`: of the system, since rows of any length are taken.
+fn fault(name: &str, line: u64, error: csv::Error) -> Error {
     let message = error.to_string();
+    let place = format!("{name}, line {line}");
     match error.into_kind() {
         csv::ErrorKind::Io(error) if error.kind() != io::ErrorKind::InvalidData => {
             Error::io("read", Path::new(name), error)
         }
-        csv::ErrorKind::Io(error) => Error::invalid_argument(format!("{name}: {error}")),
-        _ => Error::invalid_argument(format!("{name}: {message}")),
+        csv::ErrorKind::Io(error) => Error::invalid_argument(format!("{place}: {error}")),
+        _ => Error::invalid_argument(format!("{place}: {message}")),
+    }
+}
+
+/// What the reader may read, and what it has read.
+struct Limits {
+    /// What it may still read for the row.
+    left: Cell<u64>,
+    /// Bytes of the source so far.
+    bytes: Cell<u64>,
+    /// Line feeds behind the source. I2
+    more: Cell<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            left: Cell::new(LINE_BYTES_MAX),
+            bytes: Cell::new(0),
+            more: Cell::new(2),
+        }
+    }
+}
+
+impl Limits {
+    /// Checks that no quote of `row`, which `reader` has read last, is open at the end of the source.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the line of the quote.
+    fn check_quotes(&self, reader: &Reader<Bounded>, row: &ByteRecord, name: &str) -> Result<()> {
+        if self.more.get() > 0 || reader.position().byte() < self.bytes.get() + 2 {
+            return Ok(()); // I2
+        }
+        // It begins the last column, which reaches to the end.
+        let column = row.iter().next_back().unwrap_or_default();
+        let within = column.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let line = reader.position().line() - within;
+        let message = format!("{name}, line {line}: a quote begins here and does not end");
+        Err(Error::invalid_argument(message))
     }
 }
 
 /// Input of which a row can take no more than is left. I1
 struct Bounded {
     input: Box<dyn Read>,
-    left: Rc<Cell<u64>>,
+    limits: Rc<Limits>,
 }
 
 impl Read for Bounded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let limits = &self.limits;
         let read = self.input.read(buffer)?;
-        let left = self.left.get().checked_sub(read as u64);
-        self.left.set(left.ok_or_else(|| {
+        if read == 0 {
+            let more = limits.more.get().min(buffer.len() as u64);
+            limits.more.set(limits.more.get() - more);
+            return Read::read(&mut io::repeat(b'\n').take(more), buffer);
+        }
+        limits.bytes.set(limits.bytes.get() + read as u64);
+        let left = limits.left.get().checked_sub(read as u64);
+        limits.left.set(left.ok_or_else(|| {
             let what = "a row is longer than any entry: perhaps a quote does not end";
             io::Error::new(io::ErrorKind::InvalidData, what)
         })?);
@@ -329,6 +401,10 @@ mod tests {
     #[test]
     fn faults_name_the_line_and_the_columns() {
         let plain = ColumnArgs::default();
+        let same = ColumnArgs {
+            delimiter: Some(b'"'),
+            ..ColumnArgs::default()
+        };
         for (text, args, parts) in [
             ("a,1\nb,2,3", &plain, ["line 2", "--value-column"]),
             ("a\n", &plain, ["line 1", "1 columns"]),
@@ -336,9 +412,41 @@ mod tests {
             ("a,1\n", &columns("id", "2", false), ["\"id\"", "--header"]),
             ("k,v\na,1\n", &columns("id", "v", true), ["\"id\"", "k, v"]),
             ("a,1\n", &columns("0", "2", false), ["\"0\"", "from 1"]),
+            (
+                "k,v,k\na,1,b\n",
+                &columns("k", "v", true),
+                ["\"k\" twice", "number"],
+            ),
+            ("a,1\n", &same, ["delimiter", "quote"]),
         ] {
             let fault = fault_of(text, args);
             assert!(parts.iter().all(|part| fault.contains(part)), "{fault}");
+        }
+    }
+
+    // I2
+    #[test]
+    fn a_quote_without_an_end_is_refused_and_its_line_is_named() {
+        let plain = ColumnArgs::default();
+        let header = columns("1", "2", true);
+        for (text, args, line) in [
+            ("a,\"1", &plain, 1),
+            ("a,1\nb,\"x,y\nx,y\nx,y\n", &plain, 2),
+            ("a,1\n\"b\n\nc\",\"1\"\"\n", &plain, 4),
+            ("a,1\r\nb,\"1\r\n", &plain, 2),
+            ("k,\"v\na,1\n", &header, 1),
+        ] {
+            let fault = fault_of(text, args);
+            let place = format!("rows, line {line}: a quote");
+            assert!(fault.contains(&place), "{text:?}: {fault}");
+        }
+        for end in ["", "\n", "\n\n", "\r\n", "\r", "\n\n\n\r\n"] {
+            for last in ["b,\"2\"", "b,2", "\"b\",\"2\""] {
+                let text = format!("a,\"1\"\n{last}{end}").leak();
+                let expected = [("a", "1"), ("b", "2")];
+                let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+                assert_eq!(rows(text, Format::Csv, &plain), expected, "{text:?}");
+            }
         }
     }
 
@@ -354,8 +462,9 @@ mod tests {
         }
         let mut input = Bounded {
             input: Box::new(Endless),
-            left: Rc::new(Cell::new(10_000)),
+            limits: Rc::default(),
         };
+        input.limits.left.set(10_000);
         let error = io::copy(&mut input, &mut io::sink()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
