@@ -97,18 +97,15 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
 pub(crate) fn count(args: &CountArgs, output: &mut Output) -> Result<Outcome> {
     let bounds = args.range.bounds()?;
     let (db, keyspace) = args.store.open_to_read()?;
-    let mut entries = 0_u64;
-    if let Some(bounds) = bounds {
-        let bar = progress::counter("counting");
-        let mut cursor = keyspace.range_cursor(bounds)?;
-        let mut is_valid = cursor.seek_to_first()?;
-        while is_valid {
-            entries += 1;
-            bar.set_position(entries);
-            is_valid = cursor.next()?;
+    let entries = match bounds {
+        None => 0,
+        Some(bounds) => {
+            let spinner = progress::spinner("counting");
+            let counted = keyspace.count(bounds);
+            spinner.finish_and_clear();
+            counted?
         }
-        bar.finish_and_clear();
-    }
+    };
     db.close()?;
     output.object(&json!({ "entries": entries }))?;
     output.line(human_count(entries))?;

@@ -42,7 +42,9 @@ pub enum Preset {
     /// shallow levels, Monkey filters, no bound on space, all values in place.
     Autumn,
     /// The Parallax paper's hybrid placement alone: values placed by size, in levels of one constant
-    /// size ratio of 8, without filters, space within `max_space_amp`.
+    /// size ratio of 8, without filters, space within `max_space_amp` of 1.6. The paper's design includes garbage
+    /// collection of value logs, and without a bound on space there is none. The bound is that of `Balanced`, not the
+    /// paper's threshold of 10 % garbage in a log, so that both can be compared at the same space.
     Parallax,
     /// The LSMA paper's append merges alone: up to 12 segments in each file of every level from 1 on, files
     /// of 2 MiB, one constant size ratio of 10, 4 filter bits per key for every file, no bound on space, all

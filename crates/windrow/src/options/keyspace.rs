@@ -111,6 +111,7 @@ impl KeyspaceOptions {
                 ..in_place
             },
             Preset::Autumn => in_place,
+            // With the bound on space: it decides when garbage is collected (PX-M8).
             Preset::Parallax => Self {
                 size_ratio: 8.0,
                 scaling: 1.0,

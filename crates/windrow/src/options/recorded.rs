@@ -302,6 +302,21 @@ mod tests {
         KeyspaceOptions::from_recorded(&recorded).unwrap_err();
     }
 
+    /// Without a bound on space there is no garbage collection, which is a part of Parallax and of no other paper.
+    #[test]
+    fn the_presets_of_papers_bound_space_only_to_collect_garbage() {
+        use crate::options::Preset::{Autumn, Leveling, Lsma, Parallax};
+        for preset in [Autumn, Leveling, Lsma] {
+            let options = KeyspaceOptions::preset(preset);
+            assert!(options.max_space_amp.is_infinite(), "{preset:?}");
+            assert_eq!(options.large_from, u64::MAX, "{preset:?}");
+        }
+        let default = KeyspaceOptions::default();
+        let parallax = KeyspaceOptions::preset(Parallax);
+        assert_eq!(parallax.max_space_amp, default.max_space_amp);
+        assert_eq!(parallax.large_from, default.large_from);
+    }
+
     #[test]
     fn files_read_back_and_errors_name_the_fault() {
         use crate::options::Preset::{Autumn, Balanced, Leveling, Lsma, Parallax};
