@@ -21,6 +21,9 @@ use crate::codec::varint::get_varint;
 /// The bytes before the shared prefix.
 pub(super) const HEADER_BYTES: usize = 20;
 
+/// The most zeros after the slots.
+const PADDING_BYTES_MAX: usize = 4095;
+
 /// Slots are this wide up to [`NARROW_MAX`] bytes of entries.
 const NARROW_SLOT_BYTES: usize = 2;
 
@@ -171,8 +174,11 @@ impl Layout {
         let layout =
             Self::read(payload, 0).ok_or_else(|| damaged(0, "a block header is malformed"))?;
         let slot_bytes = layout.slot_bytes();
-        if layout.slots + layout.count * slot_bytes != payload.len() {
-            return Err(damaged(0, "a block does not have the length of its slots"));
+        let padding = payload
+            .get(layout.slots + layout.count * slot_bytes..)
+            .ok_or_else(|| damaged(0, "a block is shorter than its slots"))?;
+        if padding.len() > PADDING_BYTES_MAX || padding.iter().any(|&byte| byte != 0) {
+            return Err(damaged(0, "a block has bytes after its slots"));
         }
         let mut offset = layout.entries;
         for index in 0..layout.count {

@@ -9,6 +9,7 @@ mod memory;
 mod open_tables;
 mod order;
 mod overlap;
+mod page_fit;
 mod read;
 mod verify;
 mod writer;

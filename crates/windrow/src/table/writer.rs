@@ -19,7 +19,7 @@ use crate::base::key::compare_entries;
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
 use crate::block::BlockBuilder;
-use crate::block::stored::{Place, seal};
+use crate::block::stored::{Place, TRAILER_BYTES, seal};
 use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
@@ -30,6 +30,7 @@ use super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, Properties, SegmentMeta, file_name,
 };
 use super::overlap::keys_in;
+use super::page_fit::{self, PAGE_BYTES};
 use super::read::Table;
 
 /// How a table is written.
@@ -50,6 +51,8 @@ pub(crate) struct TableWriter {
     options: TableOptions,
     compressor: Compressor,
     block: BlockBuilder,
+    /// The most payload bytes of the block under construction.
+    payload_max: usize,
     payload: Vec<u8>,
     filter: FilterBuilder,
     index: IndexBuilder,
@@ -65,7 +68,7 @@ pub(crate) struct TableWriter {
 }
 
 /// Segments begin at multiples of this.
-pub(crate) const SEGMENT_ALIGNMENT: u64 = 4096;
+pub(crate) const SEGMENT_ALIGNMENT: u64 = PAGE_BYTES;
 
 /// The file, and the segment that is written to it.
 #[derive(Debug)]
@@ -157,18 +160,19 @@ impl TableWriter {
         output.writer.buffer().reserve_exact(capacity);
         Self {
             segment_offset: output.writer.position(),
-            output,
             before,
             older: None,
             options: *options,
             compressor: Compressor::new(options.compression),
             block: BlockBuilder::default(),
+            payload_max: payload_max(&output, options),
             payload: Vec::new(),
             filter: FilterBuilder::default(),
             index: IndexBuilder::default(),
             properties: Properties::default(),
             last_key: Vec::new(),
             last_sequence: 0,
+            output,
         }
     }
 
@@ -183,10 +187,9 @@ impl TableWriter {
             "table entries must ascend: sequence {sequence} after {}",
             self.last_sequence
         );
-        let limit = self.options.block_bytes;
-        if !self.block.try_add(key, trailer, value, limit) {
+        if !self.block.try_add(key, trailer, value, self.payload_max) {
             self.finish_block(Some(key))?;
-            let added = self.block.try_add(key, trailer, value, limit);
+            let added = self.block.try_add(key, trailer, value, self.payload_max);
             assert!(added, "an empty block takes any entry");
         }
 
@@ -242,11 +245,17 @@ impl TableWriter {
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.payload.clear();
         self.block.finish(&mut self.payload);
+        if self.options.compression == Compression::None && next.is_some() {
+            let end = self.output.writer.position() + (self.payload.len() + TRAILER_BYTES) as u64;
+            let zeros = page_fit::padding(end, self.options.block_bytes);
+            self.payload.resize(self.payload.len() + zeros, 0);
+        }
         let (compressor, payload) = (&mut self.compressor, &self.payload);
         let handle = self
             .output
             .append(|buffer| compressor.append(payload, buffer))?;
         self.index.add(handle.length, &self.last_key, next);
+        self.payload_max = payload_max(&self.output, &self.options);
         Ok(())
     }
 
@@ -334,6 +343,16 @@ pub(crate) fn truncate_table(
     vfs.open(&path, OpenMode::ReadWrite)
         .and_then(|file| file.truncate(end))
         .map_err(|error| Error::io("truncate", &path, error))
+}
+
+/// The most payload bytes of the next data block. The end of a compressed block is not known in advance.
+fn payload_max(output: &Output, options: &TableOptions) -> usize {
+    match options.compression {
+        Compression::None => {
+            page_fit::payload_max(output.writer.position(), options.block_bytes, TRAILER_BYTES)
+        }
+        _ => options.block_bytes,
+    }
 }
 
 fn plain(body: &[u8], buffer: &mut Vec<u8>) -> Compression {
