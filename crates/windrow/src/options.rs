@@ -69,7 +69,8 @@ pub struct Options {
     pub reserve_bytes: u64,
 
     // Tuning
-    /// A mapped block is verified again at its first read in each interval of this length. Default an hour. Set less
+    /// A mapped block is verified again at its first read in each interval of this length, or of a second while memory
+    /// is short. Default an hour. Set less
     /// to find damage behind the page cache sooner.
     pub scrub_interval: Duration,
     /// Options of keyspaces that are created without their own. Existing keyspaces keep theirs.

@@ -1,5 +1,6 @@
 //! Mappings of a simulated disk.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use windrow::vfs::{Region, RegionBytes};
 
@@ -39,6 +40,9 @@ impl SimRegion {
     }
 }
 
+/// The bytes that are in memory together.
+const PAGE_BYTES: usize = 4096;
+
 /// Shows a mapping that the disk can still damage.
 #[derive(Debug)]
 struct Shown(Arc<SimRegion>);
@@ -46,5 +50,13 @@ struct Shown(Arc<SimRegion>);
 impl RegionBytes for Shown {
     fn bytes(&self) -> &[u8] {
         self.0.damaged.get().unwrap_or(&self.0.bytes)
+    }
+
+    /// False for a third of the pages, so that readers also load copies. The length of the file decides which.
+    fn is_resident(&self, range: Range<usize>) -> bool {
+        let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
+        pages
+            .into_iter()
+            .all(|page| !(page + self.0.bytes.len()).is_multiple_of(3))
     }
 }

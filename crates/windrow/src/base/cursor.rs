@@ -62,6 +62,11 @@ pub(crate) trait Cursor {
     /// Moves to the first entry that is not before (`key`, `sequence`): the newest version of
     /// `key` that is at most `sequence`, or else the first entry of a greater key.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()>;
+    /// Asks the system, without a wait, for what a seek to `key` will read from a device. Returns whether such requests
+    /// are of use now: whether reads have waited for a device a short time ago.
+    fn announce(&mut self, _key: &[u8]) -> bool {
+        true
+    }
     /// Moves to the next entry.
     fn next(&mut self) -> Result<Step>;
     /// The same as [`next`](Self::next) with fewer instructions, if the next entry is in the loaded block: by far the

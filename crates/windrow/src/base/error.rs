@@ -113,7 +113,10 @@ impl Error {
         if source.kind() == io::ErrorKind::UnexpectedEof {
             Self::corruption(file, offset, "the file ends before its recorded end")
         } else {
-            Self::io("read", Path::new(file), source)
+            let mut error = Self::io("read", Path::new(file), source);
+            error.0.message = format!("{} (at offset {offset})", error.0.message);
+            error.0.offset = Some(offset);
+            error
         }
     }
 
@@ -143,7 +146,7 @@ impl Error {
         self.0.file.as_deref()
     }
 
-    /// The byte offset of the damage in [`file`](Self::file), if the error is about damage and the offset is known.
+    /// The byte offset in [`file`](Self::file) of the damage or of the failed read, if it is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }

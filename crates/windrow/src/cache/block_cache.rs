@@ -101,6 +101,11 @@ impl fmt::Debug for BlockCache {
 }
 
 impl BlockCache {
+    /// Whether the cache holds no block.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// A cache of about `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
         let entries = usize::try_from(bytes / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX);

@@ -19,7 +19,7 @@ use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
-use crate::table::{FileMeta, ScrubClock, Table, TableContext, TableOptions, file_name};
+use crate::table::{FileMeta, Table, TableContext, TableOptions, file_name};
 use crate::value::{ValueFileMeta, ValueReadBuffers};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
@@ -163,7 +163,7 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
     let reading = TableContext {
         source: BlockSource::Buffered,
         cache: Arc::new(BlockCache::new(1 << 20)),
-        scrub: Arc::new(ScrubClock::default()),
+        clock: Arc::default(),
         memory: Arc::default(),
     };
     let table = Arc::new(Table::open(file, name, meta, reading, LoadedUnits::ALL, None).unwrap());

@@ -19,11 +19,11 @@ use super::{Access, Engine};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, MarkClock};
 use crate::options::Options;
 use crate::runtime::Workers;
-use crate::table::{OpenTables, ScrubClock, TableContext};
-use crate::value::OpenValues;
+use crate::table::{OpenTables, TableContext};
+use crate::value::{OpenValues, ValueContext};
 use crate::vfs::LockGuard;
 
 /// The open database with its workers and its lock. It closes when dropped.
@@ -78,10 +78,11 @@ impl Handle {
             poison,
             ..
         } = parts;
+        let clock = Arc::new(MarkClock::new(&options.runtime));
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
-            scrub: Arc::new(ScrubClock::default()),
+            clock: Arc::clone(&clock),
             memory: Arc::clone(&memory.tables),
         };
         let tables = OpenTables::new(
@@ -93,9 +94,13 @@ impl Handle {
         let values = OpenValues::new(
             Arc::clone(&options.vfs),
             directory.to_owned(),
-            options.block_source,
+            ValueContext {
+                source: options.block_source,
+                clock,
+                files: Arc::clone(&memory.tables.tables),
+                cursors: Arc::clone(&memory.tables.cursors),
+            },
             options.open_files_max / 2,
-            Arc::clone(&memory.tables.cursors),
         );
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),

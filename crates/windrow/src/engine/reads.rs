@@ -17,14 +17,18 @@ use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
 use crate::read::entry_cursor::EntryCursor;
-use crate::read::get::{Found, Source, get};
+use crate::read::get::{Found, Source, announce, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
 use crate::read::tombstone_span::TombstoneSpan;
+use crate::read::value_reader::ValueReader;
 use crate::read::visible::{KeyRange, VisibleCursor};
 use crate::table::{OpenTables, ReadCounters};
 use crate::value::OpenValues;
+
+/// The most keys of a `multi_get` whose blocks are asked for at once.
+const ANNOUNCED_KEYS_MAX: usize = 128;
 
 /// A cursor over one keyspace at a sequence number.
 pub(crate) type StateCursor = EntryCursor<MergingCursor<SourceCursor>>;
@@ -78,12 +82,60 @@ impl Engine {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
-        let read = |key: &K| {
-            self.get_in(keyspace, &state, key.as_ref(), sequence, |found| {
-                found.to_vec()
-            })
+        let mut values = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(ANNOUNCED_KEYS_MAX) {
+            if keys.len() > 1 && self.tables.context().clock.is_cold() {
+                values.append(&mut self.get_many_cold(keyspace, &state, keys, sequence)?);
+                continue;
+            }
+            for key in keys {
+                let copy = |found: Found<'_>| found.to_vec();
+                values.push(self.get_in(keyspace, &state, key.as_ref(), sequence, copy)?);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The values of `keys`, for reads that wait for a device: the requests of all keys are under way before the first
+    /// one is waited for, and likewise those for separated values.
+    fn get_many_cold<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &KeyspaceCore,
+        state: &ReadState,
+        keys: &[K],
+        sequence: SequenceNumber,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        for key in keys {
+            announce(state, &self.tables, key.as_ref(), sequence);
+        }
+        let mut pointers = Vec::new();
+        let mut values = Vec::with_capacity(keys.len());
+        for (position, key) in keys.iter().enumerate() {
+            let value = self.get_in(
+                keyspace,
+                state,
+                key.as_ref(),
+                sequence,
+                |found| match found {
+                    Found::Apart(apart) => {
+                        pointers.push((position, apart.announce().to_vec()));
+                        Ok(Vec::new())
+                    }
+                    found => found.to_vec(),
+                },
+            );
+            values.push(value?);
+        }
+        let reader = ValueReader {
+            files: state.version.values(),
+            open: &self.values,
         };
-        keys.iter().map(read).collect()
+        for (position, pointer) in pointers {
+            if let Some(value) = &mut values[position] {
+                reader.read_into(keys[position].as_ref(), &pointer, value)?;
+            }
+        }
+        Ok(values)
     }
 
     /// # Errors

@@ -19,8 +19,9 @@ pub enum Durability {
 /// How reads of table files get their blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockSource {
-    /// From read-only memory maps. Data in the page cache needs no copy and no system call. A device error during a
-    /// read ends the process (SIGBUS); choose `Buffered` if it must not.
+    /// From read-only memory maps if the data is in the page cache, without a copy and a system call; otherwise by
+    /// `pread`. A device error ends the process (SIGBUS) only if the page cache has dropped a page a moment before;
+    /// choose `Buffered` if it must never.
     #[default]
     Mapped,
     /// By `pread` into Windrow's own cache of `cache_bytes`.

@@ -49,6 +49,12 @@ impl<'a> Apart<'a> {
         })
     }
 
+    /// Asks the system, without a wait, for the value. Returns the pointer to it.
+    pub(crate) fn announce(&self) -> &[u8] {
+        self.values.announce(self.pointer());
+        self.pointer()
+    }
+
     fn pointer(&self) -> &[u8] {
         match &self.pointer {
             Pointer::Memtable(pointer) => pointer,
@@ -104,6 +110,38 @@ pub(crate) fn pin(found: Found<'_>) -> Result<PinnedValue> {
 pub(crate) enum Source {
     Memtables,
     Level(usize),
+}
+
+/// Asks the system, without a wait, for the first block that a [`get`] of `key` will read. The read reports errors.
+pub(crate) fn announce(
+    state: &ReadState,
+    tables: &OpenTables,
+    key: &[u8],
+    sequence: SequenceNumber,
+) {
+    let mut memtables = state.memtables();
+    if memtables.any(|memtable| memtable.get(key, sequence).is_some()) {
+        return;
+    }
+    let hash = key_hash(key);
+    let mut files = state
+        .version
+        .levels()
+        .iter()
+        .enumerate()
+        .flat_map(|(index, level)| {
+            let candidates = match index {
+                0 => level.files(),
+                _ => level.find(key).map_or(&[][..], std::slice::from_ref),
+            };
+            candidates
+                .iter()
+                .filter(move |file| index > 0 || file.covers(key))
+        });
+    files.any(|file| {
+        let table = tables.get(file.slot(), &file.meta);
+        table.is_ok_and(|table| table.announce_get(key, hash))
+    });
 }
 
 /// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is

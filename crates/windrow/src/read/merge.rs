@@ -359,7 +359,12 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.seek_all(Direction::Backward, C::seek_to_last)
     }
 
+    /// The requests of all children are under way before the first child waits.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        if self.children.len() > 1 {
+            let mut children = self.children.iter_mut();
+            while children.next().is_some_and(|child| child.announce(key)) {}
+        }
         self.seek_all(Direction::Forward, |child| child.seek(key, sequence))
     }
 

@@ -14,7 +14,7 @@ pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod tombstone_span;
-mod value_reader;
+pub(crate) mod value_reader;
 pub(crate) mod visible;
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub(crate) trait OpenCursor: Cursor + Sized {
     const IS_READ: bool;
     /// A cursor over a segment of `table`.
     fn open(table: &Arc<Table>, segment: usize) -> Self;
+    /// Reads nothing ahead beyond `end`.
+    #[must_use]
+    fn until(self, end: Option<Arc<[u8]>>) -> Self;
     /// Switches to another segment and reuses the cursor's memory.
     fn switch(&mut self, table: &Arc<Table>, segment: usize);
     /// Takes the counts since the last call.
@@ -35,6 +38,10 @@ impl OpenCursor for TableCursor {
 
     fn open(table: &Arc<Table>, segment: usize) -> Self {
         table.cursor(segment)
+    }
+
+    fn until(self, end: Option<Arc<[u8]>>) -> Self {
+        self.until(end)
     }
 
     fn switch(&mut self, table: &Arc<Table>, segment: usize) {
@@ -52,6 +59,10 @@ impl OpenCursor for SequentialCursor {
 
     fn open(table: &Arc<Table>, segment: usize) -> Self {
         table.sequential_cursor(segment)
+    }
+
+    fn until(self, _: Option<Arc<[u8]>>) -> Self {
+        self
     }
 
     fn switch(&mut self, table: &Arc<Table>, segment: usize) {
@@ -143,6 +154,8 @@ pub(crate) struct RunCursor<C> {
     /// The segment that `current` reads, or that `spare` has read.
     position: usize,
     run: Run,
+    /// The end of the keys that the cursor will be asked for.
+    end: Option<Arc<[u8]>>,
     tables: Arc<OpenTables>,
     /// The kind of the first error. After an error the cursor reads nothing.
     failed: Option<ErrorKind>,
@@ -158,15 +171,23 @@ impl<C: OpenCursor> RunCursor<C> {
             ahead: None,
             position: 0,
             run,
+            end: None,
             tables,
             failed: None,
             counters: ReadCounters::default(),
         }
     }
 
+    /// Reads nothing ahead beyond `end`.
+    #[must_use]
+    pub(crate) fn until(mut self, end: Option<Arc<[u8]>>) -> Self {
+        self.end = end;
+        self
+    }
+
     /// A new cursor over the same run.
     pub(crate) fn sibling(&self) -> Self {
-        Self::new(Arc::clone(&self.tables), self.run.clone())
+        Self::new(Arc::clone(&self.tables), self.run.clone()).until(self.end.clone())
     }
 
     /// Takes the counts since the last call.
@@ -203,7 +224,9 @@ impl<C: OpenCursor> RunCursor<C> {
             }
             match (opened, &mut self.current) {
                 (Ok(table), Some(current)) => current.switch(&table, segment),
-                (Ok(table), None) => self.current = Some(C::open(&table, segment)),
+                (Ok(table), None) => {
+                    self.current = Some(C::open(&table, segment).until(self.end.clone()));
+                }
                 (Err(error), _) => return self.fail(Err(error)),
             }
             self.position = position;
@@ -213,6 +236,23 @@ impl<C: OpenCursor> RunCursor<C> {
             None => Ok(()),
         };
         self.fail(placed)
+    }
+
+    /// Asks for the block that a seek to `key` will read, if it will read one.
+    #[cold]
+    fn announce_block(&self, key: &[u8]) {
+        let position = self.run.lower_bound(key);
+        let Some((file, segment)) = self.run.get(position) else {
+            return;
+        };
+        let holds_key = |meta: &SegmentMeta| *meta.smallest <= *key;
+        if !self.run.meta(position).is_some_and(holds_key) {
+            return;
+        }
+        // The seek reports the error.
+        if let Ok(table) = self.tables.get(file.slot(), &file.meta) {
+            table.announce(segment, key);
+        }
     }
 
     /// Counts a visit of the present segment. A visit of a segment of level 0, or of a segment that is
@@ -354,6 +394,15 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         } else {
             Ok(())
         }
+    }
+
+    #[inline]
+    fn announce(&mut self, key: &[u8]) -> bool {
+        let is_cold = C::IS_READ && self.tables.context().clock.is_cold();
+        if is_cold {
+            self.announce_block(key);
+        }
+        is_cold
     }
 
     #[inline]

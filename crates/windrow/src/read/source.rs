@@ -30,7 +30,8 @@ impl SourceCursor {
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
             sources.push(Self::Memtable(MemtableCursor::new(memtable)));
         }
-        let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run));
+        let end: Option<Arc<[u8]>> = range.ends().1.map(Arc::from);
+        let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).until(end.clone()));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
                 let files = level.files().iter();
@@ -85,6 +86,11 @@ impl Cursor for SourceCursor {
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
         either!(self, cursor => cursor.seek(key, sequence))
+    }
+
+    #[inline]
+    fn announce(&mut self, key: &[u8]) -> bool {
+        either!(self, cursor => cursor.announce(key))
     }
 
     #[inline]

@@ -29,8 +29,20 @@ impl ValueReader<'_> {
         read.map_err(|error| self.failure(place.file, error, key))
     }
 
+    /// Asks the system, without a wait, for the value that `pointer` refers to. The read of the value reports errors.
+    pub(super) fn announce(self, pointer: &[u8]) {
+        let Ok(place) = self.files.resolve(pointer) else {
+            return;
+        };
+        if let Ok(open) = self.open.get(place.file.slot(), &place.file.meta)
+            && let Ok(pointer) = place.pointer_in(&open)
+        {
+            open.announce(&pointer);
+        }
+    }
+
     /// As [`read`](Self::read), into `value`, whose content is replaced.
-    pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
         let is_transient = self.read_uncounted(key, pointer, value)?;
         self.open.count_reads(is_transient, 1);
         Ok(())

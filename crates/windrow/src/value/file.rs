@@ -1,7 +1,8 @@
 //! An open value file, for point reads.
 //!
-//! *Mapped*: uncompressed values are returned in place. *Buffered*: each read is one `pread` of the record.
-//! A value log that is being written is always read with `pread`, because it still grows.
+//! *Mapped*: uncompressed values are returned in place if all pages of their record have a
+//! [mark](crate::cache::Marks) or are in memory. *Buffered*, and mapped otherwise: each read is one `pread` of the
+//! record. A value log that is being written is always read with `pread`, because it still grows.
 //!
 //! Invariants:
 //! - I1. No value is returned that did not pass the checks of its record in the same call.
@@ -14,8 +15,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Held, MemoryTracker, Result};
 use crate::block::PinnedValue;
+use crate::cache::{MarkClock, Marks};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::options::BlockSource;
@@ -26,6 +28,29 @@ use super::pointer::ValuePointer;
 use super::record;
 use super::relocation::RelocationTable;
 
+/// What all value files of a database share.
+#[derive(Debug, Clone)]
+pub(crate) struct ValueContext {
+    pub(crate) source: BlockSource,
+    pub(crate) clock: Arc<MarkClock>,
+    /// Counts the memory of open files.
+    pub(crate) files: Arc<MemoryTracker>,
+    /// Counts the memory of cursors.
+    pub(crate) cursors: Arc<MemoryTracker>,
+}
+
+#[cfg(test)]
+impl From<BlockSource> for ValueContext {
+    fn from(source: BlockSource) -> Self {
+        Self {
+            source,
+            clock: Arc::default(),
+            files: Arc::default(),
+            cursors: Arc::default(),
+        }
+    }
+}
+
 /// An open value file.
 #[derive(Debug)]
 pub(crate) struct ValueFile {
@@ -34,7 +59,14 @@ pub(crate) struct ValueFile {
     file: Arc<dyn File>,
     /// The mapping, in mapped mode.
     region: Option<Arc<Region>>,
+    /// The pages of the mapping that readers may use in place.
+    marks: Marks,
+    clock: Arc<MarkClock>,
+    _memory: Held,
 }
+
+/// The piece of the mapping that has one mark, in bytes.
+const PAGE_BYTES: usize = 4096;
 
 /// Opens the file `name` that `meta` describes and checks its length.
 pub(super) fn open_whole(
@@ -66,22 +98,30 @@ impl ValueFile {
         vfs: &dyn Vfs,
         directory: &Path,
         meta: &ValueFileMeta,
-        source: BlockSource,
+        context: &ValueContext,
     ) -> Result<Self> {
         let name = file_name(meta.number);
         let file = open_whole(vfs, directory, &name, meta)?;
-        let region = match source {
+        file.advise(0..meta.end, Advice::Random);
+        let region = match context.source {
             BlockSource::Mapped if !meta.is_growing() => {
                 let region = file.map(meta.end);
                 Some(region.map_err(|error| Error::io("map", &directory.join(&name), error))?)
             }
             _ => None,
         };
+        let pages = region
+            .as_ref()
+            .map_or(0, |_| meta.end.div_ceil(PAGE_BYTES as u64));
+        let marks = Marks::new(usize::try_from(pages).unwrap_or(usize::MAX));
         Ok(Self {
             name,
             meta: *meta,
             file,
             region,
+            _memory: Held::new(&context.files, marks.memory_bytes() as u64),
+            marks,
+            clock: Arc::clone(&context.clock),
         })
     }
 
@@ -95,9 +135,17 @@ impl ValueFile {
         self.file.advise(range, Advice::WillNeed);
     }
 
+    /// Asks the system, without a wait, for the record that `pointer` leads to, unless it is in memory.
+    pub(crate) fn announce(&self, pointer: &ValuePointer) {
+        let end = pointer.offset.saturating_add(pointer.record_bytes);
+        if !self.file.is_resident(pointer.offset) || !self.file.is_resident(end.saturating_sub(1)) {
+            self.will_need(pointer.offset..end);
+        }
+    }
+
     /// The value of `key` that `pointer` leads to, in place if possible.
     pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<PinnedValue> {
-        if let Some(region) = &self.region {
+        if let Some(region) = self.region_with(pointer.offset, pointer.record_bytes) {
             let (record, end) = self.mapped(region, pointer)?;
             let (codec, body) = self.located(record::verify(record, key, pointer), pointer)?;
             if codec == Compression::None {
@@ -121,7 +169,7 @@ impl ValueFile {
         pointer: &ValuePointer,
         value: &mut Vec<u8>,
     ) -> Result<()> {
-        let outcome = match &self.region {
+        let outcome = match self.region_with(pointer.offset, pointer.record_bytes) {
             Some(region) => self.copy(region, key, pointer, value),
             None => self.load(key, pointer, value),
         };
@@ -137,21 +185,49 @@ impl ValueFile {
         table: &RelocationTable,
         pointer: &ValuePointer,
     ) -> Result<ValuePointer> {
-        let read = |buffer: &mut [u8], offset: u64| match &self.region {
-            Some(region) => {
-                let bytes = usize::try_from(offset).ok();
-                let bytes = bytes.and_then(|offset| region.bytes().get(offset..));
-                let bytes = bytes.and_then(|bytes| bytes.get(..buffer.len()));
-                let what = "a relocation table ends beyond its file";
-                buffer.copy_from_slice(
-                    bytes.ok_or_else(|| Error::corruption(&self.name, offset, what))?,
-                );
-                Ok(())
-            }
-            None => read_exact_at(&*self.file, buffer, offset)
-                .map_err(|error| Error::read(&self.name, offset, error)),
-        };
+        let read =
+            |buffer: &mut [u8], offset: u64| match self.region_with(offset, buffer.len() as u64) {
+                Some(region) => {
+                    let bytes = usize::try_from(offset).ok();
+                    let bytes = bytes.and_then(|offset| region.bytes().get(offset..));
+                    let bytes = bytes.and_then(|bytes| bytes.get(..buffer.len()));
+                    let what = "a relocation table ends beyond its file";
+                    buffer.copy_from_slice(
+                        bytes.ok_or_else(|| Error::corruption(&self.name, offset, what))?,
+                    );
+                    Ok(())
+                }
+                None => read_exact_at(&*self.file, buffer, offset)
+                    .map_err(|error| Error::read(&self.name, offset, error)),
+            };
         table.relocate(pointer, read)
+    }
+
+    /// The mapping, if a read of `length` bytes at `offset` from it does not wait for the device.
+    #[inline]
+    fn region_with(&self, offset: u64, length: u64) -> Option<&Arc<Region>> {
+        let region = self.region.as_ref()?;
+        let end = offset
+            .checked_add(length)
+            .filter(|&end| end <= self.meta.end)?;
+        #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
+        let pages = offset as usize / PAGE_BYTES..(end as usize).div_ceil(PAGE_BYTES);
+        (self.marks.contain(pages.clone(), &self.clock) || self.mark(region, pages))
+            .then_some(region)
+    }
+
+    /// Marks `pages` if all are in memory; returns whether they are.
+    #[cold]
+    fn mark(&self, region: &Region, pages: Range<usize>) -> bool {
+        let range = pages.start * PAGE_BYTES..(pages.end * PAGE_BYTES).min(region.bytes().len());
+        if !region.is_resident(range) {
+            self.clock.note_cold_read();
+            return false;
+        }
+        for page in pages {
+            self.marks.insert(page, &self.clock);
+        }
+        true
     }
 
     fn copy(

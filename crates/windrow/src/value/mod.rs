@@ -25,7 +25,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) use discard_list::discard_list_name;
 pub(crate) use discard_list::{DiscardList, DiscardListWriter, each_discarded, read_discard_list};
-pub(crate) use file::ValueFile;
+pub(crate) use file::{ValueContext, ValueFile};
 pub(crate) use gc_output::GcOutputWriter;
 pub(crate) use log_writer::ValueLogWriter;
 pub(crate) use meta::ValueFileMeta;

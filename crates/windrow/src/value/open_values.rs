@@ -8,10 +8,9 @@ use std::sync::Arc;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, MemoryTracker, Result, Striped};
 use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
-use crate::options::BlockSource;
 use crate::vfs::Vfs;
 
-use super::file::ValueFile;
+use super::file::{ValueContext, ValueFile};
 use super::meta::ValueFileMeta;
 
 /// Holds one value file while it is open.
@@ -38,12 +37,10 @@ impl CachedFile for ValueFile {
 pub(crate) struct OpenValues {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
-    source: BlockSource,
+    context: ValueContext,
     files: OpenFiles<ValueFile>,
     /// Whether writing or syncing a value log has failed, so that its last records may be lost.
     has_failed: AtomicBool,
-    /// The memory of cursors.
-    cursors: Arc<MemoryTracker>,
     counters: Striped<3>,
 }
 
@@ -67,24 +64,22 @@ impl OpenValues {
     pub(crate) fn new(
         vfs: Arc<dyn Vfs>,
         directory: PathBuf,
-        source: BlockSource,
+        context: ValueContext,
         open_max: usize,
-        cursors: Arc<MemoryTracker>,
     ) -> Self {
         Self {
             vfs,
             directory,
-            source,
+            context,
             files: OpenFiles::new(open_max, ()),
             has_failed: AtomicBool::new(false),
-            cursors,
             counters: Striped::new(),
         }
     }
 
     /// Counts the memory of cursors.
     pub(crate) fn cursors(&self) -> &Arc<MemoryTracker> {
-        &self.cursors
+        &self.context.cursors
     }
 
     /// Counts `reads` of values in transient logs or in value logs.
@@ -146,7 +141,7 @@ impl OpenValues {
 
     #[cold]
     fn open(&self, slot: &Arc<ValueSlot>, meta: &ValueFileMeta) -> Result<OpenValueFile> {
-        let open = || ValueFile::open(&*self.vfs, &self.directory, meta, self.source);
+        let open = || ValueFile::open(&*self.vfs, &self.directory, meta, &self.context);
         let open = || self.files.unless_closed(open)?.map(Arc::new);
         self.files.open(slot, open)
     }

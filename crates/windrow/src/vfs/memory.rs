@@ -28,17 +28,52 @@ pub(crate) struct MemoryFile {
     pub(crate) read_bytes: AtomicUsize,
     /// Writes fail beyond this length.
     pub(crate) full_at: Mutex<Option<usize>>,
+    pub(crate) page_cache: Arc<PageCache>,
+}
+
+/// What mappings of a file say of their pages.
+#[derive(Debug, Default)]
+pub(crate) struct PageCache {
+    pub(crate) holds: Mutex<Held>,
+    /// Calls of [`Region::is_resident`].
+    pub(crate) questions: AtomicUsize,
+}
+
+/// The pages in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Two of three, so that readers also load copies.
+    #[default]
+    Some,
+    All,
+    Nothing,
 }
 
 /// The bytes as they were when they were mapped.
 #[derive(Debug)]
-struct MemoryRegion(Vec<u8>);
+struct MemoryRegion {
+    bytes: Vec<u8>,
+    page_cache: Arc<PageCache>,
+}
 
 impl RegionBytes for MemoryRegion {
     fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
+    }
+
+    fn is_resident(&self, range: Range<usize>) -> bool {
+        self.page_cache.questions.fetch_add(1, Ordering::Relaxed);
+        let mut pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
+        match *self.page_cache.holds.lock() {
+            Held::Some => pages.all(|page| page % 3 != 2),
+            Held::All => true,
+            Held::Nothing => false,
+        }
     }
 }
+
+/// The bytes that are in memory together.
+const PAGE_BYTES: usize = 4096;
 
 const SHORT: usize = 100_000;
 
@@ -106,7 +141,10 @@ impl File for MemoryFile {
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         let length = usize::try_from(length).unwrap();
         let bytes = self.bytes.lock()[..length].to_vec();
-        Ok(Arc::new(Region::new(MemoryRegion(bytes))))
+        Ok(Arc::new(Region::new(MemoryRegion {
+            bytes,
+            page_cache: Arc::clone(&self.page_cache),
+        })))
     }
 }
 

@@ -50,7 +50,7 @@ pub enum Advice {
     Sequential,
     /// The bytes of the range will be needed soon: the system reads them in the background.
     WillNeed,
-    /// The bytes of the range will not be needed again soon.
+    /// The bytes of the range will not be needed again soon: the system drops them from the page cache.
     DontNeed,
 }
 
@@ -144,7 +144,8 @@ pub trait File: Send + Sync + Debug {
         true
     }
 
-    /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes.
+    /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes. A read of a byte that
+    /// is not in the page cache loads its page and no others.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 
@@ -164,6 +165,12 @@ enum Source {
 pub trait RegionBytes: Send + Sync + Debug {
     /// The bytes.
     fn bytes(&self) -> &[u8];
+
+    /// As [`Region::is_resident`].
+    fn is_resident(&self, range: Range<usize>) -> bool {
+        let _ = range;
+        true
+    }
 }
 
 impl Region {
@@ -178,6 +185,15 @@ impl Region {
         match &self.0 {
             Source::Mapping(mapping) => mapping.bytes(),
             Source::Other(source) => source.bytes(),
+        }
+    }
+
+    /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. True
+    /// if that is unknown. One system call; no byte is read.
+    pub fn is_resident(&self, range: Range<usize>) -> bool {
+        match &self.0 {
+            Source::Mapping(mapping) => mapping.is_resident(range),
+            Source::Other(source) => source.is_resident(range),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
 //! # Safety argument
-//! Unsafe code makes a mapping, reads it and removes it. The mapping is private to its
+//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it. The mapping is private to its
 //! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
 //! bytes are read-only here. The engine never truncates mapped bytes (the contract of
 //! [`File::map`]) and never writes below a mapped length, and the lock on the database excludes other
@@ -243,6 +243,9 @@ impl File for OsFile {
     }
 }
 
+/// The pages that one call of the system reports on.
+const PAGES_PER_CALL: usize = 256;
+
 /// A read-only mapping of the first bytes of a file.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -278,7 +281,53 @@ impl Mapping {
             )
         }?;
         let start = ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length })
+        let mapping = Self { start, length };
+        mapping.read_single_pages();
+        Ok(mapping)
+    }
+
+    /// Advises the system to read nothing but the page of a fault.
+    fn read_single_pages(&self) {
+        use rustix::mm::{Advice, madvise};
+
+        // SAFETY: exactly this range is mapped, and the advice changes no byte of it.
+        let advised = unsafe { madvise(self.start.as_ptr(), self.length, Advice::Random) };
+        // Advice that the system refuses changes no result, only speed.
+        advised.unwrap_or_default();
+    }
+
+    /// Whether all pages of `range` are in memory; true if the system does not say. A system reports only on files
+    /// that the process may write.
+    #[cfg(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        target_os = "freebsd"
+    ))]
+    pub(super) fn is_resident(&self, range: Range<usize>) -> bool {
+        let page = rustix::param::page_size();
+        let first = range.start - range.start % page;
+        let end = range.end.min(self.length);
+        let mut pages = [0_u8; PAGES_PER_CALL];
+        (first..end).step_by(PAGES_PER_CALL * page).all(|start| {
+            let length = (end - start).min(PAGES_PER_CALL * page);
+            let at = self.start.as_ptr().wrapping_byte_add(start);
+            // SAFETY: the `length` bytes at `at` are within the mapping, `at` is a multiple of the page size, and the
+            // call writes one byte per page of them, at most PAGES_PER_CALL.
+            let answer = unsafe { libc::mincore(at, length, pages.as_mut_ptr().cast()) };
+            let pages = &pages[..length.div_ceil(page)];
+            answer != 0 || pages.iter().all(|page| page & 1 != 0)
+        })
+    }
+
+    #[cfg(not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_vendor = "apple",
+        target_os = "freebsd"
+    )))]
+    pub(super) fn is_resident(&self, _: Range<usize>) -> bool {
+        true
     }
 
     /// The mapped bytes.

@@ -70,8 +70,6 @@ pub(super) struct Background {
     pub(super) rate_limiter: RateLimiter,
     /// Compactions with subcompactions that are not taken yet.
     pub(super) offered_subcompactions: Mutex<Vec<Arc<Subcompactions>>>,
-    /// When all mapped blocks were last marked as unverified, in nanoseconds.
-    scrubbed: AtomicU64,
     /// Early work on the log pauses until then, after a full disk.
     log_paused_until: Mutex<Duration>,
     /// The number of failed jobs.
@@ -252,17 +250,6 @@ impl Engine {
         Some(claimed)
     }
 
-    /// Marks mapped blocks as unverified after each scrub interval.
-    fn scrub_if_due(&self) {
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let now = nanos(self.options.runtime.now());
-        let last = self.background.scrubbed.load(Ordering::Relaxed);
-        if now.saturating_sub(last) >= nanos(self.options.scrub_interval) {
-            self.background.scrubbed.store(now, Ordering::Relaxed);
-            self.tables.context().scrub.advance();
-        }
-    }
-
     /// Whether the logs are long enough to free the oldest. The threshold leaves time to free it before
     /// writers must wait.
     fn are_logs_long(&self) -> bool {
@@ -404,7 +391,10 @@ impl Engine {
 
 impl Work for Engine {
     fn run_one(&self) -> bool {
-        self.scrub_if_due();
+        self.tables
+            .context()
+            .clock
+            .advance_at(self.options.scrub_interval);
         let generation = self.signal.generation();
         let Some(running) = self.signal.begin_job() else {
             return false;

@@ -16,8 +16,8 @@ use crate::manifest::{FileHandle, Version};
 use crate::options::BlockSource;
 use crate::read::run::{OpenCursor, Run, RunCursor};
 use crate::table::{
-    OpenTables, ReadCounters, ScrubClock, SequentialCursor, TableContext, TableCursor,
-    TableOptions, TableWriter, file_name,
+    OpenTables, ReadCounters, SequentialCursor, TableContext, TableCursor, TableOptions,
+    TableWriter, file_name,
 };
 use crate::vfs::memory::MemoryVfs;
 
@@ -49,7 +49,7 @@ impl Fixture {
         let context = TableContext {
             source: BlockSource::Buffered,
             cache: Arc::new(BlockCache::new(1 << 20)),
-            scrub: Arc::new(ScrubClock::default()),
+            clock: Arc::default(),
             memory: Arc::default(),
         };
         let files = Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>;

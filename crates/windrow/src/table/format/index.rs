@@ -151,6 +151,17 @@ impl SegmentIndex {
         self.offsets[self.find(key)] - self.offsets[0]
     }
 
+    /// The offset of `block` in the file, or the end of the blocks if there are only `block` of them.
+    pub(crate) fn start(&self, block: usize) -> u64 {
+        self.offsets[block]
+    }
+
+    /// The first block that begins at `offset` of the file or after it.
+    pub(crate) fn first_from(&self, offset: u64) -> usize {
+        let ends = &self.offsets[..self.blocks()];
+        ends.partition_point(|&start| start < offset)
+    }
+
     /// The offset of `block` in the file, and its stored length.
     #[inline]
     pub(crate) fn block(&self, block: usize) -> (u64, usize) {

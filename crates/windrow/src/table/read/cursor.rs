@@ -23,6 +23,7 @@ use crate::vfs::Region;
 use super::counters::ReadCounters;
 use super::key_buffer::KeyBuffer;
 use super::segment::Segment;
+use super::sequence::Sequence;
 use super::table::{Block, Table};
 
 /// The source of the blocks of a cursor.
@@ -45,6 +46,9 @@ pub(crate) struct SharedBlocks {
     segment: usize,
     block: BlockHeld,
     origin: usize,
+    sequence: Sequence,
+    /// Nothing is read ahead beyond this key.
+    end: Option<Arc<[u8]>>,
     counters: ReadCounters,
     /// Counts the memory of the cursor and of the largest block that it held.
     memory: Held,
@@ -58,9 +62,31 @@ enum BlockHeld {
     Nothing,
 }
 
+impl SharedBlocks {
+    /// Asks for blocks after block `index`, if this is a good moment.
+    #[cold]
+    fn read_ahead(&mut self, index: usize) {
+        let segment = &self.table.segments[self.segment];
+        let blocks = segment.index.blocks();
+        let end = self
+            .end
+            .as_ref()
+            .map_or(blocks, |end| segment.index.find(end) + 1);
+        let ahead = self
+            .sequence
+            .blocks_ahead(index, end.min(blocks), &segment.index);
+        if !ahead.is_empty() {
+            self.table.announce_blocks(segment, ahead);
+        }
+    }
+}
+
 impl Blocks for SharedBlocks {
     #[inline]
     fn load(&mut self, index: usize) -> Result<()> {
+        if self.sequence.note(index) && self.table.context.clock.is_cold() {
+            self.read_ahead(index);
+        }
         let segment = &self.table.segments[self.segment];
         let block = self.table.block(segment, index, &mut self.counters)?;
         self.origin = block.origin();
@@ -142,6 +168,8 @@ impl Table {
             table: Arc::clone(self),
             block: BlockHeld::Nothing,
             origin: 0,
+            sequence: Sequence::new(),
+            end: None,
             counters: ReadCounters::default(),
             memory: Held::new(tracker, size_of::<TableCursor>() as u64),
         })
@@ -149,6 +177,12 @@ impl Table {
 }
 
 impl TableCursor {
+    /// Reads nothing ahead beyond `end`.
+    pub(crate) fn until(mut self, end: Option<Arc<[u8]>>) -> Self {
+        self.blocks.end = end;
+        self
+    }
+
     /// Moves the cursor to a segment of `table` and reuses its memory; invalid until a seek.
     pub(crate) fn switch(&mut self, table: &Arc<Table>, segment: usize) {
         let blocks = &mut self.blocks;
@@ -156,6 +190,7 @@ impl TableCursor {
         blocks.table = Arc::clone(table);
         blocks.block = BlockHeld::Nothing;
         blocks.origin = 0;
+        blocks.sequence.switch();
         self.loaded = None;
         self.valid = false;
     }

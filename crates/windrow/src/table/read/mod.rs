@@ -4,13 +4,12 @@ mod counters;
 mod cursor;
 mod key_buffer;
 mod read_ahead;
-mod scrub;
 mod segment;
+mod sequence;
 mod table;
 
 pub(crate) use counters::ReadCounters;
 pub(crate) use cursor::{Blocks, TableCursor};
 pub(crate) use read_ahead::{ReadAhead, SequentialCursor};
-pub(crate) use scrub::ScrubClock;
 pub(crate) use segment::Segment;
 pub(crate) use table::{Found, Table, TableContext};

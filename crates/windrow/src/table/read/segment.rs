@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Held, MemoryTracker, Result, SegmentId};
 use crate::block::stored::{Place, verify};
+use crate::cache::Marks;
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::{Filter, units_rate};
@@ -16,7 +17,6 @@ use crate::vfs::{File, read_exact_at};
 use super::super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, Properties, SegmentIndex, SegmentMeta, footer_place,
 };
-use super::scrub::Verified;
 
 /// A segment of an open table.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Segment {
     pub(crate) index: SegmentIndex,
     pub(crate) filters: Box<[Filter]>,
     pub(crate) properties: Properties,
-    /// Which blocks of the mapping were verified in this scrub interval.
-    pub(crate) verified: Verified,
+    /// The blocks that readers may use in place in the mapping.
+    pub(crate) marks: Marks,
     /// The bytes that the segment holds in memory, itself included.
     held: Held,
 }
@@ -115,7 +115,7 @@ impl Segment {
         }
         let mut segment = Self {
             id: meta.id,
-            verified: Verified::new(index.blocks()),
+            marks: Marks::new(index.blocks()),
             index,
             filters,
             properties,
@@ -133,11 +133,7 @@ impl Segment {
     fn count_bytes(&self) -> usize {
         let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
         let keys = self.properties.smallest.len() + self.properties.largest.len();
-        size_of::<Self>()
-            + self.index.memory_bytes()
-            + filters
-            + keys
-            + self.verified.memory_bytes()
+        size_of::<Self>() + self.index.memory_bytes() + filters + keys + self.marks.memory_bytes()
     }
 
     /// The rate of false positives of the loaded filter.

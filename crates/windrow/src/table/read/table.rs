@@ -1,12 +1,12 @@
 //! An open table file: point reads, and the two sources of blocks.
 //!
-//! *Mapped*: uncompressed blocks are read in place. A block is verified when it is first read
-//! and again after each scrub interval. *Buffered*: blocks are verified and kept in the block cache.
-//! Compressed blocks always use the cache.
+//! *Mapped*: uncompressed blocks with a [mark](crate::cache::Marks) are read in place. A block without one is verified
+//! in place and marked if it is in memory, and else loaded by a system call for one reader. *Buffered*: blocks are
+//! loaded, verified and kept in the block cache. Compressed blocks always use the cache.
 //!
 //! Invariants:
 //! - I1. No block is used before its checksum and form are verified: in a mapping within this
-//!   scrub interval, otherwise when it is loaded.
+//!   interval of its mark, otherwise when it is loaded.
 //! - I2. Newer segments are later in the file and are searched first.
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O and the cache's short locks.
@@ -17,19 +17,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
-use crate::block::stored::{Place, TRAILER_BYTES, decompress, verify, zeroed};
+use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
-use crate::cache::BlockCache;
+use crate::cache::{BlockCache, MarkClock};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
-use crate::vfs::{File, Region, read_exact_at};
+use crate::vfs::{Advice, File, Region, read_exact_at};
 
 use super::super::format::{FileMeta, SegmentMeta};
 use super::super::memory::TableMemory;
 use super::counters::ReadCounters;
-use super::scrub::ScrubClock;
 use super::segment::Segment;
 
 /// What all tables of a database share.
@@ -37,7 +36,7 @@ use super::segment::Segment;
 pub(crate) struct TableContext {
     pub(crate) source: BlockSource,
     pub(crate) cache: Arc<BlockCache>,
-    pub(crate) scrub: Arc<ScrubClock>,
+    pub(crate) clock: Arc<MarkClock>,
     pub(crate) memory: Arc<TableMemory>,
 }
 
@@ -163,6 +162,7 @@ impl Table {
         };
         let segments = meta.segments.iter().enumerate().map(segment);
         let segments = segments.collect::<Result<Box<[_]>>>()?;
+        file.advise(0..end, Advice::Random);
         let region = match context.source {
             BlockSource::Buffered => None,
             BlockSource::Mapped => Some(
@@ -207,6 +207,53 @@ impl Table {
             counters.filter_false_positives += u64::from(!segment.filters.is_empty());
         }
         Ok(None)
+    }
+
+    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read.
+    pub(crate) fn announce(&self, segment: usize, key: &[u8]) {
+        let segment = &self.segments[segment];
+        let index = segment.index.find(key);
+        if index < segment.index.blocks() {
+            self.announce_blocks(segment, index..index + 1);
+        }
+    }
+
+    /// Asks the system, without a wait, for the first block that [`get`](Self::get) will read. Returns whether it
+    /// will read one.
+    pub(crate) fn announce_get(&self, key: &[u8], hash: u64) -> bool {
+        let mut segments = self.segments.iter().rev();
+        let Some(segment) = segments.find(|segment| segment.may_contain(hash)) else {
+            return false;
+        };
+        let index = segment.index.find(key);
+        let exists = index < segment.index.blocks();
+        if exists {
+            self.announce_blocks(segment, index..index + 1);
+        }
+        exists
+    }
+
+    /// Asks the system for `blocks` of `segment`, which are not empty, unless they are in memory.
+    pub(super) fn announce_blocks(&self, segment: &Segment, blocks: Range<usize>) {
+        let (start, _) = segment.index.block(blocks.start);
+        let (last, last_length) = segment.index.block(blocks.end - 1);
+        let end = last + last_length as u64;
+        let is_single = blocks.len() == 1;
+        let is_cached = || {
+            let cache = &self.context.cache;
+            is_single && !cache.is_empty() && cache.get(self.place(segment, start)).is_some()
+        };
+        let is_mapped = self.region.as_ref().is_some_and(|region| {
+            let is_marked = is_single && segment.marks.contains(blocks.start, &self.context.clock);
+            let range = usize::try_from(start).unwrap_or(usize::MAX)
+                ..usize::try_from(end).unwrap_or(usize::MAX);
+            is_marked || region.is_resident(range)
+        });
+        if is_mapped || is_cached() {
+            self.context.clock.note_warm_read();
+        } else {
+            self.file.advise(start..end, Advice::WillNeed);
+        }
     }
 
     /// Whether a key with this hash may be in any segment.
@@ -270,7 +317,7 @@ impl Table {
         counters.block_reads += 1;
         let (offset, length) = segment.index.block(index);
         if let Some(region) = &self.region {
-            if segment.verified.contains(index, self.context.scrub.epoch()) {
+            if segment.marks.contains(index, &self.context.clock) {
                 #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
                 return Ok(Block::Mapped(offset as usize));
             }
@@ -279,7 +326,7 @@ impl Table {
         let place = self.place(segment, offset);
         match self.context.cache.get(place) {
             Some(block) => Ok(Block::Cached(block)),
-            None => self.load_buffered(place, length, counters),
+            None => self.load(place, length, counters),
         }
     }
 
@@ -320,31 +367,30 @@ impl Table {
             let what = "a block is beyond the mapping";
             return Err(Error::corruption(&self.name, offset, what));
         };
-        // The code is not verified yet; it only decides whether to try the cache first.
-        let code_at = length.saturating_sub(TRAILER_BYTES);
-        if stored.get(code_at) != Some(&Compression::None.code())
+        if !self.context.cache.is_empty()
             && let Some(block) = self.context.cache.get(place)
         {
             return Ok(Block::Cached(block));
+        }
+        if !region.is_resident(range.clone()) {
+            return self.load(place, length, counters);
         }
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let (codec, body) = self.located(verify(stored, place), offset)?;
         if codec == Compression::None {
             self.located(Layout::check(body), offset)?;
-            segment.verified.insert(index);
+            segment.marks.insert(index, &self.context.clock);
             return Ok(Block::Mapped(range.start));
         }
         self.decompress_to_cache(codec, body, place)
     }
 
+    /// Loads a block by a system call. The cache keeps it, except an uncompressed block of a mapped table: the page
+    /// cache has it now.
     #[cold]
-    fn load_buffered(
-        &self,
-        place: Place,
-        length: usize,
-        counters: &mut ReadCounters,
-    ) -> Result<Block> {
+    fn load(&self, place: Place, length: usize, counters: &mut ReadCounters) -> Result<Block> {
+        self.context.clock.note_cold_read();
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let mut stored = zeroed(length);
@@ -357,7 +403,9 @@ impl Table {
             return self.decompress_to_cache(codec, body, place);
         }
         self.located(Layout::check(body), place.offset)?;
-        self.context.keep(place, &stored);
+        if self.region.is_none() {
+            self.context.keep(place, &stored);
+        }
         Ok(Block::Cached(stored))
     }
 

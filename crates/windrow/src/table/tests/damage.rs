@@ -234,7 +234,7 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
     let region = crate::vfs::Region::new(Shifting(Arc::clone(&shown), images));
     let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::new(region)));
     let context = context(BlockSource::Mapped);
-    let scrub = Arc::clone(&context.scrub);
+    let clock = Arc::clone(&context.clock);
     let table = open_file(file, &meta, context).unwrap();
     let read = || -> Result<Vec<Owned>> {
         for entry in &entries {
@@ -249,12 +249,12 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
     };
     for image in 1..count {
         *shown.lock() = 0;
-        scrub.advance();
+        clock.advance();
         assert!(read().unwrap() == entries);
         *shown.lock() = image;
         // The block was verified before: any outcome except a panic.
         drop(read());
-        scrub.advance();
+        clock.advance();
         assert!(names_the_place(&read().unwrap_err()));
     }
 }

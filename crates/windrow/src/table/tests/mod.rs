@@ -1,5 +1,6 @@
 //! Tests of whole tables; the tests of parts are in their modules.
 
+mod cold_reads;
 mod damage;
 mod format;
 mod model;
@@ -18,9 +19,7 @@ use crate::codec::checksum::key_hash;
 use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
 
-use super::{
-    FileMeta, ReadCounters, ScrubClock, Table, TableContext, TableOptions, TableWriter, file_name,
-};
+use super::{FileMeta, ReadCounters, Table, TableContext, TableOptions, TableWriter, file_name};
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
 
 /// An entry that owns its bytes.
@@ -108,7 +107,7 @@ fn context(source: BlockSource) -> TableContext {
     TableContext {
         source,
         cache: Arc::new(BlockCache::new(1 << 20)),
-        scrub: Arc::new(ScrubClock::default()),
+        clock: Arc::default(),
         memory: Arc::default(),
     }
 }

@@ -46,7 +46,7 @@ fn stored(vfs: &MemoryVfs) -> Vec<u8> {
 /// Reads each value where its pointer says.
 fn check(vfs: &MemoryVfs, entries: &[Owned], pointers: &[ValuePointer]) {
     let meta = ValueFileMeta::growing(NUMBER);
-    let file = ValueFile::open(vfs, Path::new(""), &meta, BlockSource::Mapped).unwrap();
+    let file = ValueFile::open(vfs, Path::new(""), &meta, &BlockSource::Mapped.into()).unwrap();
     assert_eq!(entries.len(), pointers.len());
     for (entry, pointer) in entries.iter().zip(pointers) {
         assert!(*file.read(&entry.key, pointer).unwrap() == *entry.value);

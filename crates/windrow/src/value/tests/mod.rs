@@ -131,5 +131,5 @@ fn set_bytes(vfs: &MemoryVfs, number: FileNumber, bytes: &[u8]) {
 }
 
 fn open(vfs: &MemoryVfs, meta: &ValueFileMeta, source: BlockSource) -> Result<ValueFile> {
-    ValueFile::open(vfs, Path::new(""), meta, source)
+    ValueFile::open(vfs, Path::new(""), meta, &source.into())
 }

@@ -18,7 +18,7 @@ fn fixture() -> Fixture {
     let shared = Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>;
     Fixture {
         vfs,
-        values: OpenValues::new(shared, "".into(), BlockSource::Mapped, 8, Arc::default()),
+        values: OpenValues::new(shared, "".into(), BlockSource::Mapped.into(), 8),
         slot: Arc::default(),
         meta,
         pointer: pointers[0],

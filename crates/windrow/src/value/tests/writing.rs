@@ -187,7 +187,7 @@ fn a_copy_into_a_large_buffer_allocates_nothing() {
         .collect();
     let (meta, pointers) = write(&vfs, NUMBER, Keys::InTables, &plain);
     let file = open(&vfs, &meta, BlockSource::Mapped).unwrap();
-    let mut buffer = Vec::with_capacity(70_000);
+    let mut buffer = Vec::with_capacity(71_000);
     let place = buffer.as_ptr();
     for (entry, pointer) in plain.iter().zip(&pointers) {
         let allocated = allocation_counter::measure(|| {

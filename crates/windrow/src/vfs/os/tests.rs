@@ -210,6 +210,28 @@ fn a_mapping_outlives_the_name_and_the_handle() {
 }
 
 #[test]
+fn a_load_from_a_mapping_moves_one_page() {
+    let directory = directory();
+    let file = OsVfs.create(&directory.path().join("file")).unwrap();
+    let page = rustix::param::page_size();
+    let length = 64 * page;
+    write_all_at(&*file, &vec![7; length], 0).unwrap();
+    file.sync_data().unwrap();
+    let region = file.map(length as u64).unwrap();
+    assert!(region.is_resident(0..length) && region.is_resident(0..0));
+    file.advise(0..length as u64, Advice::DontNeed);
+    // A file system in memory keeps its pages.
+    let is_on_device = !region.is_resident(0..1);
+    assert_eq!(region.bytes()[20 * page + 5], 7);
+    assert!(region.is_resident(20 * page..21 * page));
+    assert_eq!(!region.is_resident(20 * page - 1..20 * page), is_on_device);
+    assert_eq!(!region.is_resident(21 * page..21 * page + 1), is_on_device);
+    assert_eq!(!region.is_resident(20 * page..length), is_on_device);
+    // Past the end there is nothing to wait for.
+    assert!(region.is_resident(length..length + page));
+}
+
+#[test]
 fn the_lock_is_held_once_and_released_on_drop() {
     // I1 of the lock.
     let directory = directory();

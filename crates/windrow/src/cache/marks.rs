@@ -1,0 +1,275 @@
+//! Decides which pieces of a mapping readers may use in place.
+//!
+//! A load from a mapping whose page is not in memory waits for the device, and a failing device then ends the
+//! process. So a reader uses a piece in place only if the piece has a *mark*: in this interval the piece was
+//! verified while it was in memory. A reader of a piece without a mark asks the system. If the piece is in memory,
+//! the reader verifies it in place and marks it. If not, the reader loads a copy by a system call. Such a *cold
+//! read* moves the bytes of the piece and no others, reports a failing device as an error, and leaves no mark.
+//!
+//! An interval ends after the scrub interval of the options. If memory is short it ends sooner, because the system
+//! evicts pages without notice: after a second, if there was a cold read for [`MARKS_PER_COLD_READ`] marks.
+//! A load of a page that was evicted within the interval is correct, but it can wait and it can fail.
+//!
+//! Invariant I1: a piece has a mark only if a reader verified it in this interval.
+//!
+//! Concurrency: all readers share one clock and the marks of a file. The start of an interval may race with any read:
+//! a reader that misses it at one access sees it at the next.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::runtime::Runtime;
+
+/// The least length of an interval if memory is short.
+const SHORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An interval if memory is short ends at one cold read for this number of marks. A cold read evicts about as
+/// much as it loads, so about one mark in this number is then out of date.
+const MARKS_PER_COLD_READ: u64 = 16;
+
+/// How many reads ask for their blocks in advance after a cold read.
+const ANNOUNCED_READS: u32 = 256;
+
+/// Counts intervals. A new interval removes every mark.
+pub(crate) struct MarkClock {
+    interval: AtomicU64,
+    /// The marks of this interval.
+    marks: AtomicU64,
+    /// The cold reads of this interval.
+    cold_reads: AtomicU64,
+    /// The start of this interval, in nanoseconds of the runtime.
+    began: AtomicU64,
+    /// How many more reads ask for their blocks in advance.
+    announced_reads: AtomicU32,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl MarkClock {
+    pub(crate) fn new(runtime: &Arc<dyn Runtime>) -> Self {
+        Self {
+            interval: AtomicU64::new(0),
+            marks: AtomicU64::new(0),
+            cold_reads: AtomicU64::new(0),
+            began: AtomicU64::new(nanos(runtime.now())),
+            announced_reads: AtomicU32::new(0),
+            runtime: Arc::clone(runtime),
+        }
+    }
+
+    /// Begins the next interval if this one is `age` old.
+    pub(crate) fn advance_at(&self, age: Duration) {
+        let began = self.began.load(Ordering::Relaxed);
+        if nanos(self.runtime.now()).saturating_sub(began) >= nanos(age) {
+            self.advance();
+        }
+    }
+
+    /// Begins the next interval.
+    pub(crate) fn advance(&self) {
+        self.began
+            .store(nanos(self.runtime.now()), Ordering::Relaxed);
+        self.marks.store(0, Ordering::Relaxed);
+        self.cold_reads.store(0, Ordering::Relaxed);
+        self.interval.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The current interval.
+    #[inline]
+    pub(crate) fn interval(&self) -> u64 {
+        self.interval.load(Ordering::Relaxed)
+    }
+
+    /// Counts a cold read, and begins the next interval if memory is short.
+    pub(crate) fn note_cold_read(&self) {
+        self.announced_reads
+            .store(ANNOUNCED_READS, Ordering::Relaxed);
+        let cold_reads = self.cold_reads.fetch_add(1, Ordering::Relaxed) + 1;
+        let marks = self.marks.load(Ordering::Relaxed);
+        if marks > 0 && cold_reads * MARKS_PER_COLD_READ >= marks {
+            self.advance_at(SHORT_INTERVAL);
+        }
+    }
+
+    /// Whether there was a cold read a short time ago, so that a read of several blocks should ask for all of them
+    /// before it waits for one.
+    #[inline]
+    pub(crate) fn is_cold(&self) -> bool {
+        self.announced_reads.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes that a read found all of its blocks in memory.
+    pub(crate) fn note_warm_read(&self) {
+        let left = self.announced_reads.load(Ordering::Relaxed);
+        // A lost update changes only how soon reads stop to ask.
+        self.announced_reads
+            .store(left.saturating_sub(1), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Default for MarkClock {
+    fn default() -> Self {
+        let runtime: Arc<dyn Runtime> = Arc::new(crate::runtime::Threads::default());
+        Self::new(&runtime)
+    }
+}
+
+impl fmt::Debug for MarkClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MarkClock")
+            .field("interval", &self.interval())
+            .finish_non_exhaustive()
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The marks of one file or segment: a bit for each piece.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    interval: AtomicU64,
+    words: Box<[AtomicU64]>,
+}
+
+impl Marks {
+    pub(crate) fn new(pieces: usize) -> Self {
+        Self {
+            interval: AtomicU64::new(0),
+            words: (0..pieces.div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+        }
+    }
+
+    /// The bytes held in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
+    /// Whether `piece` has a mark in the interval of `clock`.
+    #[inline]
+    pub(crate) fn contains(&self, piece: usize, clock: &MarkClock) -> bool {
+        let interval = clock.interval();
+        if self.interval.load(Ordering::Acquire) != interval {
+            self.remove_all(interval);
+        }
+        self.words[piece / 64].load(Ordering::Relaxed) >> (piece % 64) & 1 != 0
+    }
+
+    /// Whether all `pieces` have a mark in the interval of `clock`.
+    #[inline]
+    pub(crate) fn contain(&self, mut pieces: Range<usize>, clock: &MarkClock) -> bool {
+        pieces.all(|piece| self.contains(piece, clock))
+    }
+
+    /// Marks `piece`.
+    pub(crate) fn insert(&self, piece: usize, clock: &MarkClock) {
+        let bit = 1 << (piece % 64);
+        if self.words[piece / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            clock.marks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn remove_all(&self, interval: u64) {
+        for word in &self.words {
+            word.store(0, Ordering::Relaxed);
+        }
+        // The bits are cleared before any reader can see the new interval.
+        self.interval.store(interval, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{Work, Workers};
+    use std::io;
+
+    /// A clock that is stuck at one time.
+    #[derive(Debug)]
+    struct StuckAt(Duration);
+
+    impl Runtime for StuckAt {
+        fn now(&self) -> Duration {
+            self.0
+        }
+
+        fn sleep(&self, _: Duration) {}
+
+        fn random(&self) -> u64 {
+            0
+        }
+
+        fn start(&self, _: Arc<dyn Work>, _: usize) -> io::Result<Box<dyn Workers>> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn step_instead_of_waiting(&self, _: &dyn Work) -> bool {
+            false
+        }
+    }
+
+    /// A clock whose present interval began `age` ago.
+    fn clock(age: Duration) -> MarkClock {
+        let runtime: Arc<dyn Runtime> = Arc::new(StuckAt(age));
+        let clock = MarkClock::new(&runtime);
+        clock.began.store(0, Ordering::Relaxed);
+        clock
+    }
+
+    #[test]
+    fn a_new_interval_removes_all_marks() {
+        let clock = clock(Duration::ZERO);
+        let marks = Marks::new(200);
+        for piece in [0, 63, 64, 199] {
+            assert!(!marks.contains(piece, &clock));
+            marks.insert(piece, &clock);
+            assert!(marks.contains(piece, &clock));
+        }
+        assert!(marks.contain(63..65, &clock) && !marks.contain(63..66, &clock));
+        clock.advance();
+        assert!((0..200).all(|piece| !marks.contains(piece, &clock)));
+    }
+
+    #[test]
+    fn memory_shortage_ends_an_interval_after_a_second() {
+        let rows = [
+            // marks, cold reads, age in milliseconds, whether the interval ends
+            (160, 10, 1000, true),
+            (160, 9, 1000, false),
+            (160, 10, 0, false),
+            (0, 10, 1000, false),
+        ];
+        for (marked, cold_reads, age, ends) in rows {
+            let clock = clock(Duration::from_millis(age));
+            let marks = Marks::new(200);
+            for piece in 0..marked {
+                marks.insert(piece, &clock);
+                marks.insert(piece, &clock);
+            }
+            for _ in 0..cold_reads {
+                clock.note_cold_read();
+            }
+            assert_eq!(clock.interval() == 1, ends, "{marked} {cold_reads} {age}");
+        }
+    }
+
+    #[test]
+    fn reads_ask_in_advance_for_a_while_after_a_cold_read() {
+        let clock = MarkClock::default();
+        assert!(!clock.is_cold());
+        clock.note_cold_read();
+        for _ in 0..ANNOUNCED_READS {
+            assert!(clock.is_cold());
+            clock.note_warm_read();
+        }
+        clock.note_warm_read();
+        assert!(!clock.is_cold());
+    }
+}

@@ -1,0 +1,161 @@
+//! Decides how far a cursor that passes block after block reads ahead.
+//!
+//! The first two blocks of a sequence are read alone, since most scans end there. From the third block on the cursor
+//! asks for blocks before it needs them. Each request has twice the bytes of the one before it, and the next request
+//! comes halfway through the blocks of the present one, so the device reads while the cursor works.
+//!
+//! Concurrency: owned by one cursor.
+
+use std::ops::Range;
+
+use super::super::format::SegmentIndex;
+
+/// The bytes of the first request.
+const REQUEST_BYTES_MIN: u64 = 8 << 10;
+
+/// The bytes of the largest request.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
+/// The place of a cursor in a sequence of blocks.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    /// The block before, or `usize::MAX` before the first block of a file.
+    last: usize,
+    is_forward: bool,
+    /// The bytes of the next request; 0 before the second block of a sequence.
+    request_bytes: u64,
+    /// The end of what is read or asked for: the block after it, or in backward direction its first block.
+    edge: usize,
+}
+
+impl Sequence {
+    pub(super) fn new() -> Self {
+        Self {
+            last: usize::MAX,
+            is_forward: true,
+            request_bytes: 0,
+            edge: 0,
+        }
+    }
+
+    /// Continues in another file, with requests of the same size if the cursor enters its first block.
+    pub(super) fn switch(&mut self) {
+        self.last = usize::MAX;
+        self.edge = 0;
+    }
+
+    /// Notes the load of block `block`. Returns whether it follows the block before, in either direction.
+    #[inline]
+    pub(super) fn note(&mut self, block: usize) -> bool {
+        let last = std::mem::replace(&mut self.last, block);
+        let is_forward = block == last.wrapping_add(1);
+        let follows = is_forward || block.wrapping_add(1) == last;
+        if !follows || is_forward != self.is_forward {
+            self.is_forward = is_forward;
+            self.request_bytes = 0;
+        }
+        follows
+    }
+
+    /// The blocks to ask for before the load of block `block`, which follows the block before; perhaps none. No
+    /// block from `end` on is asked for.
+    pub(super) fn blocks_ahead(
+        &mut self,
+        block: usize,
+        end: usize,
+        index: &SegmentIndex,
+    ) -> Range<usize> {
+        if self.request_bytes == 0 {
+            self.request_bytes = REQUEST_BYTES_MIN;
+            self.edge = if self.is_forward { block + 1 } else { block };
+            return 0..0;
+        }
+        let half = self.request_bytes / 2;
+        let blocks = if self.is_forward {
+            let from = self.edge.max(block);
+            if index.start(from) - index.start(block) > half {
+                return 0..0;
+            }
+            from..index
+                .first_from(index.start(from) + self.request_bytes)
+                .min(end)
+        } else {
+            let to = self.edge.min(block + 1);
+            if index.start(block + 1) - index.start(to) > half {
+                return 0..0;
+            }
+            index.first_from(index.start(to).saturating_sub(self.request_bytes))..to
+        };
+        if !blocks.is_empty() {
+            self.edge = if self.is_forward {
+                blocks.end
+            } else {
+                blocks.start
+            };
+            self.request_bytes = (2 * self.request_bytes).min(REQUEST_BYTES_MAX);
+        }
+        blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::format::IndexBuilder;
+    use super::*;
+
+    /// An index of `count` blocks of 4096 bytes.
+    fn index(count: u32) -> SegmentIndex {
+        let mut builder = IndexBuilder::default();
+        for block in 0..count {
+            builder.add(4096, &block.to_be_bytes(), None);
+        }
+        let mut payload = Vec::new();
+        builder.finish(&mut payload);
+        SegmentIndex::decode(&payload, 0, 4096 * u64::from(count)).unwrap()
+    }
+
+    /// The requests of a cursor that loads `blocks`.
+    fn requests(blocks: impl IntoIterator<Item = usize>, end: usize) -> Vec<Range<usize>> {
+        let index = index(2000);
+        let mut sequence = Sequence::new();
+        let mut requests = Vec::new();
+        for block in blocks {
+            if sequence.note(block) {
+                requests.push(sequence.blocks_ahead(block, end, &index));
+            }
+        }
+        requests.retain(|request| !request.is_empty());
+        requests
+    }
+
+    #[test]
+    fn requests_double_and_are_asked_for_early() {
+        assert_eq!(requests([100, 101], 2000), []);
+        assert_eq!(requests(100..104, 2000), [102..104, 104..108]);
+        let forward = requests(100..2000, 2000);
+        assert_eq!(forward[..4], [102..104, 104..108, 108..116, 116..132]);
+        let backward = requests((0..=1899).rev(), 2000);
+        assert_eq!(backward[..3], [1896..1898, 1892..1896, 1884..1892]);
+        for (requests, is_forward) in [(forward, true), (backward, false)] {
+            for pair in requests.windows(2) {
+                if is_forward {
+                    assert_eq!(pair[0].end, pair[1].start);
+                } else {
+                    assert_eq!(pair[0].start, pair[1].end);
+                }
+                assert!(pair[1].len() <= 256);
+            }
+            assert!(requests.iter().any(|request| request.len() == 256));
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_beyond_the_end_or_after_a_jump() {
+        let requests_to_end = requests(100..120, 120);
+        assert_eq!(requests_to_end.last(), Some(&(116..120)));
+        assert_eq!(
+            requests([5, 900, 7, 300, 301, 20, 21, 20, 19, 18], 2000),
+            [18..20, 14..18]
+        );
+    }
+}

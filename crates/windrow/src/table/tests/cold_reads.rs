@@ -1,0 +1,89 @@
+//! Reads of blocks that are not in memory.
+
+use super::*;
+use crate::ErrorKind;
+use crate::base::sync::atomic::Ordering;
+use crate::vfs::memory::Held;
+
+/// A table of several blocks, and its file.
+fn fixture() -> (Arc<MemoryFile>, Arc<Table>, Vec<Owned>) {
+    let entry = |number: u32| Owned::new(format!("key{number:05}").as_bytes(), 1, Some(&[7; 200]));
+    let entries: Vec<Owned> = (0..200).map(entry).collect();
+    let (meta, bytes) = write(&entries, &plain());
+    let file = MemoryFile::holding(bytes);
+    let table = open_file(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
+    (file, table, entries)
+}
+
+/// The value of `entry`, and the bytes that the read took from the file.
+fn read(file: &MemoryFile, table: &Table, entry: &Owned) -> Result<usize> {
+    let before = file.read_bytes.load(Ordering::Relaxed);
+    let (_, value) = get(table, &entry.key, 1)?.unwrap();
+    assert!(value == entry.value);
+    Ok(file.read_bytes.load(Ordering::Relaxed) - before)
+}
+
+#[test]
+fn a_cold_read_moves_one_block_and_leaves_no_mark() {
+    let (file, table, entries) = fixture();
+    let blocks = table.segments[0].index.blocks();
+    assert!(blocks > 8);
+    let cache = &file.page_cache;
+    *cache.holds.lock() = Held::Nothing;
+    for entry in &entries {
+        let block = table.segments[0].index.find(&entry.key);
+        let (_, bytes) = table.segments[0].index.block(block);
+        for _ in 0..2 {
+            assert_eq!(read(&file, &table, entry).unwrap(), bytes);
+        }
+    }
+    assert_eq!(table.context.cache.bytes(), 0);
+
+    // In memory, each block is asked for once, and no byte is copied.
+    *cache.holds.lock() = Held::All;
+    cache.questions.store(0, Ordering::Relaxed);
+    for entry in entries.iter().chain(&entries) {
+        assert_eq!(read(&file, &table, entry).unwrap(), 0);
+    }
+    assert_eq!(cache.questions.load(Ordering::Relaxed), blocks);
+}
+
+#[test]
+fn a_failing_device_is_an_error_that_names_the_place() {
+    let (file, table, entries) = fixture();
+    *file.page_cache.holds.lock() = Held::Nothing;
+    let (offset, _) = table.segments[0].index.block(3);
+    *file.fails_from.lock() = Some(offset);
+    let outcomes: Vec<bool> = entries
+        .iter()
+        .map(|entry| match read(&file, &table, entry) {
+            Ok(_) => true,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Io);
+                assert!(error.to_string().contains(&file_name(NUMBER)), "{error}");
+                assert!(error.to_string().contains("offset"), "{error}");
+                false
+            }
+        })
+        .collect();
+    assert!(outcomes.is_sorted_by(|first, next| first >= next));
+    assert!(outcomes[0] && !outcomes[199]);
+    // The failure leaves no trace.
+    *file.fails_from.lock() = None;
+    assert!(
+        entries
+            .iter()
+            .all(|entry| read(&file, &table, entry).is_ok())
+    );
+}
+
+#[test]
+fn full_blocks_lie_in_single_pages() {
+    let (_, table, _) = fixture();
+    let index = &table.segments[0].index;
+    for block in 0..index.blocks() - 1 {
+        let (offset, length) = index.block(block);
+        assert!(offset.is_multiple_of(4096), "block {block} at {offset}");
+        assert_eq!(length, 4096);
+    }
+}
