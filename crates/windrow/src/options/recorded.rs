@@ -313,7 +313,12 @@ mod tests {
         }
         let default = KeyspaceOptions::default();
         let parallax = KeyspaceOptions::preset(Parallax);
-        assert_eq!(parallax.max_space_amp, default.max_space_amp);
+        assert!(
+            parallax
+                .max_space_amp
+                .total_cmp(&default.max_space_amp)
+                .is_eq()
+        );
         assert_eq!(parallax.large_from, default.large_from);
     }
 
