@@ -7,10 +7,13 @@
 //!
 //! Concurrency: many threads call the listener at once.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+
+use crate::base::sync::thread_local;
 
 /// Something that happened in an open database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,9 +94,11 @@ pub enum Event {
 /// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
 /// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick. The
-/// listener may read the database. It must not write, flush, compact or close the database: these calls may wait for
-/// the job that calls the listener, and then never return. If the listener holds a handle of the database, only
-/// [`Db::close`](crate::Db::close) closes the database. A panic in the listener is caught and ignored.
+/// listener may read the database. It must not write, flush or compact: these calls may wait for the job that calls the
+/// listener, and then never return. Nor can it close a database: [`Db::close`](crate::Db::close) returns
+/// `InvalidArgument` there and closes nothing. If the listener holds a handle of the database, the database stays open
+/// until another thread calls `close`, or until the listener drops the handle as the last one: the job that calls the
+/// listener then closes the database at its end. A panic in the listener is caught and ignored.
 pub trait EventListener: Send + Sync {
     /// Called at each event.
     fn on_event(&self, event: &Event);
@@ -117,11 +122,23 @@ impl Listener {
     /// Calls the listener with an event (I2). The caller holds no lock (I1).
     pub(crate) fn notify(&self, event: impl FnOnce() -> Event) {
         if let Some(listener) = &self.0 {
+            CALLS.with(|calls| calls.set(calls.get() + 1));
             drop(catch_unwind(AssertUnwindSafe(|| {
                 listener.on_event(&event());
             })));
+            CALLS.with(|calls| calls.set(calls.get() - 1));
         }
     }
+}
+
+thread_local! {
+    /// The calls of listeners that this thread is in.
+    static CALLS: Cell<usize> = Cell::default();
+}
+
+/// Whether a listener makes this call.
+pub(crate) fn is_in_listener() -> bool {
+    CALLS.with(Cell::get) > 0
 }
 
 impl fmt::Debug for Listener {

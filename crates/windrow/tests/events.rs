@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
     clippy::disallowed_types,
+    clippy::disallowed_methods,
     reason = "the listeners belong to the tests and need no model"
 )]
 
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
-use windrow::{Db, Event, Options};
+use windrow::{Db, ErrorKind, Event, Options};
 
 /// Options under which a few kilobytes make several tables.
 fn tiny() -> Options {
@@ -144,6 +147,83 @@ fn garbage_collections_notify_and_add_up() {
     assert!(read <= stats.gc_bytes_read);
     assert!(written <= stats.gc_bytes_written);
     db.close().unwrap();
+}
+
+/// A close waits for the job that calls the listener.
+#[test]
+fn a_listener_cannot_close_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Arc::new(OnceLock::<Db>::new());
+    let outcomes = Arc::new(Mutex::new(Vec::new()));
+    let (handle, sink) = (Arc::clone(&own), Arc::clone(&outcomes));
+    let listener = move |_: &Event| {
+        if let Some(db) = handle.get() {
+            let error = db.clone().close().unwrap_err();
+            sink.lock().unwrap().push(error.kind());
+        }
+    };
+    let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();
+    assert!(own.set(db.clone()).is_ok());
+    work(&db);
+    let keyspace = db.keyspace("main").unwrap();
+    for number in 0..100_u32 {
+        keyspace.insert(number.to_be_bytes(), [8; 100]).unwrap();
+    }
+    let before = outcomes.lock().unwrap().len();
+    // The close flushes, which is an event, too.
+    db.close().unwrap();
+    let outcomes = outcomes.lock().unwrap();
+    assert!(before > 0 && outcomes.len() > before);
+    assert!(
+        outcomes
+            .iter()
+            .all(|kind| *kind == ErrorKind::InvalidArgument)
+    );
+}
+
+#[test]
+fn a_listener_on_a_worker_may_drop_the_last_handle() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Arc::new(Mutex::new(None::<Db>));
+    let (is_last, wait_until_last) = channel();
+    let (dropped, wait_until_dropped) = channel();
+    let handle = Arc::clone(&own);
+    let (wait_until_last, dropped) = (Mutex::new(wait_until_last), Mutex::new(dropped));
+    let listener = move |event: &Event| {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        if matches!(event, Event::FlushEnded { .. }) && name.starts_with("windrow-") {
+            let last = handle.lock().unwrap().take();
+            if let Some(db) = last {
+                wait_until_last.lock().unwrap().recv().unwrap();
+                drop(db);
+                dropped.lock().unwrap().send(()).unwrap();
+            }
+        }
+    };
+    let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();
+    *own.lock().unwrap() = Some(db.clone());
+    let keyspace = db.keyspace("main").unwrap();
+    // More than a memtable, and less than writers wait for.
+    for number in 0..200_u32 {
+        keyspace.insert(number.to_be_bytes(), [7; 100]).unwrap();
+    }
+    drop((keyspace, db));
+    is_last.send(()).unwrap();
+    let minute = Duration::from_secs(60);
+    wait_until_dropped.recv_timeout(minute).unwrap();
+    // The worker closes the database soon after.
+    let start = Instant::now();
+    let db = loop {
+        match Db::open(folder.path(), tiny()) {
+            Err(error) if error.kind() == ErrorKind::Locked && start.elapsed() < minute => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => break opened.unwrap(),
+        }
+    };
+    let count = db.keyspace("main").unwrap().count::<&[u8]>(..).unwrap();
+    assert_eq!(count, 200);
+    assert!(db.verify().unwrap().is_sound());
 }
 
 #[test]

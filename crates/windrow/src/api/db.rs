@@ -235,7 +235,8 @@ impl Db {
     /// the next open is fast.
     ///
     /// # Errors
-    /// That of the last sync or of the last edit of the manifest; `Poisoned`. The lock is released in any case.
+    /// That of the last sync or of the last edit of the manifest; `Poisoned`. The lock is released in any case, except
+    /// after `InvalidArgument`: a [listener](crate::EventListener) has called this, which changes nothing.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }

@@ -22,6 +22,13 @@ use std::sync as primitives;
 
 pub(crate) use primitives::atomic;
 
+#[cfg(loom)]
+pub(crate) use loom::thread_local;
+#[cfg(shuttle)]
+pub(crate) use shuttle::thread_local;
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::thread_local;
+
 #[cfg(not(loom))]
 pub(crate) use arc_swap::{ArcSwap, Guard};
 #[cfg(loom)]

@@ -1,6 +1,8 @@
 //! The open database: its open, its workers, its close.
 //!
-//! Concurrency: a close holds the lock of `open`, so each further call waits and gets the same outcome.
+//! Concurrency: a close holds the lock of `open`, so each further call waits and gets the same outcome. A close waits
+//! for all jobs. So a listener, which a job calls, cannot close, and a job whose listener drops the last handle closes
+//! the database after its own end.
 
 use std::fmt;
 use std::path::Path;
@@ -20,6 +22,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cache::{BlockCache, MarkClock};
+use crate::events::is_in_listener;
 use crate::options::Options;
 use crate::runtime::Workers;
 use crate::table::{OpenTables, TableContext};
@@ -34,11 +37,14 @@ pub(crate) struct Handle {
 
 /// Whether the database is open; if not, the outcome of the close.
 enum Open {
-    Yes {
-        workers: Box<dyn Workers>,
-        lock: Option<Box<dyn LockGuard>>,
-    },
+    Yes(Resources),
     No(Result<()>),
+}
+
+/// What a close ends.
+pub(super) struct Resources {
+    workers: Box<dyn Workers>,
+    lock: Option<Box<dyn LockGuard>>,
 }
 
 impl Handle {
@@ -120,6 +126,7 @@ impl Handle {
             access,
             full_disk: FullDisk::default(),
             is_closed: AtomicBool::new(false),
+            left: Mutex::new(None),
             signal: Signal::default(),
             background: Background::default(),
             reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
@@ -146,10 +153,10 @@ impl Handle {
             .map_err(|error| Error::io("start threads for", directory, error))?;
         Ok(Self {
             engine,
-            open: Mutex::new(Open::Yes {
+            open: Mutex::new(Open::Yes(Resources {
                 workers,
                 lock: opened.lock,
-            }),
+            })),
         })
     }
 
@@ -162,15 +169,15 @@ impl Handle {
     /// for the first and returns its outcome.
     ///
     /// # Errors
-    /// That of the last sync or edit; `Poisoned`.
+    /// That of the last sync or edit; `Poisoned`; `InvalidArgument` in a listener.
     pub(crate) fn close(&self) -> Result<()> {
+        if is_in_listener() {
+            let message = "a listener cannot close a database: another thread must";
+            return Err(Error::invalid_argument(message));
+        }
         let mut open = self.open.lock();
         let outcome = match std::mem::replace(&mut *open, Open::No(Ok(()))) {
-            Open::Yes { workers, lock } => {
-                let closed = self.end(workers);
-                drop(lock);
-                closed
-            }
+            Open::Yes(resources) => self.engine.end(resources),
             Open::No(outcome) => outcome,
         };
         let reported = match &outcome {
@@ -180,32 +187,51 @@ impl Handle {
         *open = Open::No(outcome);
         reported
     }
+}
 
+impl Engine {
     /// Ends every thread that may change files, before the lock is released.
-    fn end(&self, workers: Box<dyn Workers>) -> Result<()> {
-        self.engine.is_closed.store(true, Ordering::Release);
-        self.engine.signal.stop();
-        drop(workers);
+    fn end(&self, open: Resources) -> Result<()> {
+        self.is_closed.store(true, Ordering::Release);
+        self.signal.stop();
+        drop(open.workers);
         // Threads of callers run jobs, too.
-        self.engine.signal.wait_until_none_runs();
-        drop(self.engine.creating.lock());
-        let closed = if self.engine.is_read_only() {
+        self.signal.wait_until_none_runs();
+        drop(self.creating.lock());
+        let closed = if self.is_read_only() {
             Ok(())
         } else {
-            self.engine.end_writing()
+            self.end_writing()
         };
-        self.engine.remove_obsolete();
-        self.engine.catalog.close();
-        self.engine.tables.close();
-        self.engine.values.close();
+        self.remove_obsolete();
+        self.catalog.close();
+        self.tables.close();
+        self.values.close();
+        drop(open.lock);
         closed
+    }
+
+    /// Closes the database if the listener of a job of this thread has dropped the last handle.
+    pub(super) fn end_if_left(&self) {
+        let left = self.left.lock().take();
+        if let Some(open) = left {
+            drop(self.end(open));
+        }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // No caller can receive an error here. Writes that are not durable were never promised to be.
-        drop(self.close());
+        let open = std::mem::replace(&mut *self.open.lock(), Open::No(Ok(())));
+        let Open::Yes(resources) = open else {
+            return;
+        };
+        if self.engine.signal.runs_here() {
+            *self.engine.left.lock() = Some(resources);
+        } else {
+            // No caller can receive an error here. Writes that are not durable were never promised to be.
+            drop(self.engine.end(resources));
+        }
     }
 }
 

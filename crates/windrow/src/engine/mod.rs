@@ -99,6 +99,8 @@ pub(crate) struct Engine {
     access: Access,
     full_disk: FullDisk,
     is_closed: AtomicBool,
+    /// What a listener that dropped the last handle leaves to its job to close.
+    left: Mutex<Option<handle::Resources>>,
     signal: Signal,
     background: Background,
     reserve: Reserve,

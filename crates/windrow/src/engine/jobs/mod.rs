@@ -391,6 +391,19 @@ impl Engine {
 
 impl Work for Engine {
     fn run_one(&self) -> bool {
+        let has_run = self.run_next_job();
+        self.end_if_left();
+        has_run
+    }
+
+    fn wait(&self) -> bool {
+        self.signal.wait_for_work(POLL_INTERVAL)
+    }
+}
+
+impl Engine {
+    /// Runs the most urgent job that is due. Returns whether one was.
+    fn run_next_job(&self) -> bool {
         self.tables
             .context()
             .clock
@@ -428,9 +441,5 @@ impl Work for Engine {
             self.note_failure(&self.background.failure, panicked);
         }
         true
-    }
-
-    fn wait(&self) -> bool {
-        self.signal.wait_for_work(POLL_INTERVAL)
     }
 }

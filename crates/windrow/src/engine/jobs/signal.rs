@@ -6,9 +6,16 @@
 //!
 //! Concurrency: one lock, held for a few instructions.
 
+use std::cell::RefCell;
+use std::ptr;
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sync::{Condvar, Mutex, thread_local};
+
+thread_local! {
+    /// The signals of the jobs that this thread runs, by address. At the end of a thread it may be gone already.
+    static RUNNING_HERE: RefCell<Vec<usize>> = RefCell::default();
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -82,6 +89,17 @@ impl Signal {
         }
     }
 
+    /// Whether this thread runs a job.
+    pub(crate) fn runs_here(&self) -> bool {
+        RUNNING_HERE
+            .try_with(|own| own.borrow().contains(&self.address()))
+            .unwrap_or(false)
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         self.state.lock().stopping
     }
@@ -94,6 +112,10 @@ impl Signal {
             return None;
         }
         state.running += 1;
+        drop(state);
+        RUNNING_HERE
+            .try_with(|own| own.borrow_mut().push(self.address()))
+            .ok();
         Some(RunningJob {
             signal: self,
             end: End::Changed,
@@ -133,6 +155,13 @@ impl RunningJob<'_> {
 
 impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
+        RUNNING_HERE
+            .try_with(|own| {
+                let mut own = own.borrow_mut();
+                let newest = own.iter().rposition(|it| *it == self.signal.address());
+                newest.map(|position| own.swap_remove(position));
+            })
+            .ok();
         let mut state = self.signal.state.lock();
         state.running -= 1;
         match self.end {
