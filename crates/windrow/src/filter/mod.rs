@@ -193,15 +193,18 @@ pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
     }
-    let probes = f64::from(probes_for(bits_per_key));
+    let probes = i32::from(probes_for(bits_per_key));
     let mean = LINE_BITS / bits_per_key;
     let most = (mean + 8.0 * mean.sqrt() + 8.0).ceil();
-    let unset = 1.0 - 1.0 / LINE_BITS;
+    // The probability that a key leaves a bit unset, and that all keys do.
+    let unset = (1.0 - 1.0 / LINE_BITS).powi(probes);
+    let mut all_unset = 1.0;
     let (mut keys, mut logarithm, mut rate) = (0.0, -mean, 0.0);
+    // Simulations call this for each segment of trees with thousands of them, so powers are products here.
     while keys <= most {
-        let passes = (1.0 - f64::powf(unset, keys * probes)).powf(probes);
-        rate += f64::exp(logarithm) * passes;
+        rate += f64::exp(logarithm) * f64::powi(1.0 - all_unset, probes);
         keys += 1.0;
+        all_unset *= unset;
         logarithm += mean.ln() - f64::ln(keys);
     }
     rate
