@@ -1,6 +1,6 @@
 //! A table file of the model.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{Entry, Key};
 use crate::base::limits::SEGMENTS_MAX;
@@ -104,13 +104,14 @@ impl File {
     /// Of each key, later segments hold newer entries.
     pub(super) fn check(&self) {
         assert!((1..=SEGMENTS_MAX).contains(&self.segments.len()));
-        let mut newest: HashMap<Key, SequenceNumber> = HashMap::new();
-        for segment in &self.segments {
-            for (key, trailer) in segment.iter().rev() {
-                let older = newest.insert(*key, trailer.sequence());
-                let is_newer = older.is_none_or(|older| older < trailer.sequence());
-                assert!(is_newer, "key {key}");
-            }
+        // The newest segment first, so that a stable sort, which merges sorted runs, leaves versions newest first.
+        let segments = self.segments.iter().rev().flatten();
+        let mut entries: Vec<&Entry> = segments.collect();
+        entries.sort_by_key(|entry| entry.0);
+        for pair in entries.windows(2) {
+            let [newer, older] = [pair[0], pair[1]];
+            let is_newer = newer.0 != older.0 || older.1.sequence() < newer.1.sequence();
+            assert!(is_newer, "key {}", newer.0);
         }
     }
 }
