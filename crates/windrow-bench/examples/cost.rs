@@ -160,6 +160,9 @@ fn count(
         .output()
         .map_err(|error| format!("valgrind cannot be started: {error}"))?;
     let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    if !done.status.success() {
+        return Err(format!("the operation failed:\n{text}").into());
+    }
     let total = text
         .lines()
         .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());

@@ -243,6 +243,13 @@ impl File for OsFile {
     }
 }
 
+/// The bytes of a page of memory. rustix has this number too, but ends the process under valgrind.
+fn page_bytes() -> usize {
+    // SAFETY: the call has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
+}
+
 /// The pages that one call of the system reports on.
 const PAGES_PER_CALL: usize = 256;
 
@@ -305,7 +312,7 @@ impl Mapping {
         target_os = "freebsd"
     ))]
     pub(super) fn is_resident(&self, range: Range<usize>) -> bool {
-        let page = rustix::param::page_size();
+        let page = page_bytes();
         let first = range.start - range.start % page;
         let end = range.end.min(self.length);
         let mut pages = [0_u8; PAGES_PER_CALL];

@@ -213,7 +213,7 @@ fn a_mapping_outlives_the_name_and_the_handle() {
 fn a_load_from_a_mapping_moves_one_page() {
     let directory = directory();
     let file = OsVfs.create(&directory.path().join("file")).unwrap();
-    let page = rustix::param::page_size();
+    let page = page_bytes();
     let length = 64 * page;
     write_all_at(&*file, &vec![7; length], 0).unwrap();
     file.sync_data().unwrap();
