@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
 
+use crate::text::human_bytes;
+
 /// Where a command writes its answer.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -57,6 +59,13 @@ impl Output {
             .map_err(io::Error::from)
             .and_then(|()| self.stdout.write_all(b"\n"));
         self.outcome(written)
+    }
+
+    /// Writes how much disk the database took before the command and takes after it.
+    pub(crate) fn disk_change(&mut self, before: u64, after: u64) -> Result<()> {
+        self.object(&json!({ "disk_bytes_before": before, "disk_bytes_after": after }))?;
+        let (before, after) = (human_bytes(before), human_bytes(after));
+        self.line(format_args!("{before} on disk before, {after} after"))
     }
 
     /// Writes bytes as they are.

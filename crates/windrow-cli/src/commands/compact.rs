@@ -52,12 +52,7 @@ pub(crate) fn compact(args: &CompactArgs, output: &mut Output) -> Result<Outcome
     }
     let after = db.stats().disk_bytes;
     db.close()?;
-    output.object(&json!({ "disk_bytes_before": before, "disk_bytes_after": after }))?;
-    output.line(format_args!(
-        "{} on disk before, {} after",
-        human_bytes(before),
-        human_bytes(after)
-    ))?;
+    output.disk_change(before, after)?;
     Ok(Outcome::Done)
 }
 

@@ -130,12 +130,7 @@ pub(crate) fn drop_keyspace(args: &DropKeyspaceArgs, output: &mut Output) -> Res
     db.drop_keyspace(&args.name)?;
     let (before, after) = (stats.disk_bytes, db.stats().disk_bytes);
     db.close()?;
-    output.object(&json!({ "disk_bytes_before": before, "disk_bytes_after": after }))?;
-    output.line(format_args!(
-        "{} on disk before, {} after",
-        human_bytes(before),
-        human_bytes(after)
-    ))?;
+    output.disk_change(before, after)?;
     Ok(Outcome::Done)
 }
 

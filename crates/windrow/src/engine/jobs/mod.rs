@@ -331,16 +331,12 @@ impl Engine {
             Job::Compact(keyspace, compaction) => {
                 let outcome = self.compact(&keyspace, &compaction);
                 compaction.release(&keyspace, &outcome, self.options.runtime.now());
-                self.end_compaction();
-                keyspace.refresh_throttle();
-                self.end_in(&keyspace, outcome)
+                self.end_compaction_in(&keyspace, outcome)
             }
             Job::CollectGarbage(keyspace, gc) => {
                 let outcome = self.collect(&keyspace, &gc);
                 gc.release(&keyspace, &outcome, self.options.runtime.now());
-                self.end_compaction();
-                keyspace.refresh_throttle();
-                self.end_in(&keyspace, outcome)
+                self.end_compaction_in(&keyspace, outcome)
             }
             Job::Subcompact(part) => {
                 // The leader of the compaction gets the outcome.
@@ -359,6 +355,13 @@ impl Engine {
         });
         self.note_space(SpaceUser::Jobs, &outcome);
         outcome
+    }
+
+    /// Ends a compaction or a garbage collection in `keyspace`, whose claims are released.
+    fn end_compaction_in(&self, keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
+        self.end_compaction();
+        keyspace.refresh_throttle();
+        self.end_in(keyspace, outcome)
     }
 
     fn end_compaction(&self) {

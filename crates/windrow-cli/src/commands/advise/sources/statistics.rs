@@ -1,6 +1,7 @@
 //! The load of a store, from its statistics.
 //!
-//! Statistics count operations since the store was opened, and entries of tables. The fraction of inserts among the
+//! Statistics count operations since the store was opened, bytes of writes also since it was created, and entries of
+//! tables. The fraction of inserts among the
 //! writes follows from the last level: it holds each key about once, so of the writes that have left the levels above
 //! it, only inserts have made it grow. With several lines, this holds for the writes between the first and the last
 //! line; with one line, only for all writes ever.
@@ -225,6 +226,9 @@ struct Line {
     sequence: u64,
     writes: u64,
     user_bytes: u64,
+    /// Since the store was created; earlier versions count since the open only.
+    lifetime_writes: u64,
+    lifetime_bytes: u64,
     gets: u64,
     seeks: u64,
     /// Of all keyspaces.
@@ -233,7 +237,10 @@ struct Line {
 
 impl Line {
     fn of(stats: &Value) -> std::result::Result<Self, Fault> {
+        let lifetime = stats.get("lifetime").unwrap_or(stats);
         Ok(Self {
+            lifetime_writes: counter(lifetime, "user_writes")?,
+            lifetime_bytes: counter(lifetime, "user_bytes")?,
             sequence: counter(stats, "sequence")?,
             writes: counter(stats, "user_writes")?,
             user_bytes: counter(stats, "user_bytes")?,
@@ -245,8 +252,8 @@ impl Line {
 
     /// Bytes of the average entry, as callers wrote it if that was counted, else as it is stored.
     fn mean_bytes(&self) -> Option<f64> {
-        if self.writes > 0 {
-            return Some(self.user_bytes as f64 / self.writes as f64);
+        if self.lifetime_writes > 0 {
+            return Some(self.lifetime_bytes as f64 / self.lifetime_writes as f64);
         }
         let stored = self.stored;
         (stored.entries > 0).then(|| stored.bytes as f64 / stored.entries as f64)
@@ -367,7 +374,7 @@ impl Reported {
         let writes = counted.writes as f64;
         let found = counted.found.min(counted.gets);
         let own = &self.asked.stored;
-        let is_counted = last.writes > 0 && self.asked.is_all;
+        let is_counted = last.lifetime_writes > 0 && self.asked.is_all;
         let entry_bytes = if is_counted {
             last.mean_bytes().map(|mean| EntryBytes { mean, deletes })
         } else if own.entries > 0 {

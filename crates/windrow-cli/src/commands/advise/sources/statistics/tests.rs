@@ -58,6 +58,20 @@ fn assert_near(own: [f64; 3], other: [f64; 3]) {
     );
 }
 
+/// The command `stats` opens the store, so nothing was counted since the open.
+#[test]
+fn the_size_of_entries_is_that_of_all_writes_ever() {
+    let mut fresh = stats(1000, 0, &[[0, 0, 0], [1000, 0, 0]]);
+    let on_disk = reported(&[fresh.clone()], None).unwrap();
+    fresh["lifetime"] = json!({"user_writes": 1000, "user_bytes": 300_000});
+    let known = reported(&[fresh.clone()], None).unwrap();
+    assert_eq!(on_disk.entry_bytes.unwrap().mean, 120.0);
+    assert_eq!(known.entry_bytes.unwrap().mean, 300.0);
+    fresh["lifetime"] = json!({});
+    let fault = reported(&[fresh], None).unwrap_err();
+    assert!(fault.contains("user_writes"), "{fault}");
+}
+
 #[test]
 fn between_two_lines_counts_what_was_done_between_them() {
     const MANY: u64 = 1_000_000_000;
