@@ -268,7 +268,7 @@ impl Limits {
         }
         // It begins the last column, which reaches to the end.
         let column = row.iter().next_back().unwrap_or_default();
-        let within = column.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let within = column.split(|byte| *byte == b'\n').skip(1).count() as u64;
         let line = reader.position().line() - within;
         let message = format!("{name}, line {line}: a quote begins here and does not end");
         Err(Error::invalid_argument(message))
