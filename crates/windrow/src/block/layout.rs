@@ -102,8 +102,9 @@ fn piece_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     })
 }
 
-/// The piece that begins with fewer than `N` bytes.
+/// The piece that begins with fewer than `N` bytes. Inlined, it turns the copy of a whole piece into a call.
 #[cold]
+#[inline(never)]
 fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
     let mut piece = [0; N];
     for (target, source) in piece.iter_mut().zip(rest) {

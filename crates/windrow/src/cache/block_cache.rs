@@ -18,7 +18,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::block::stored::Place;
 
 /// Bytes of bookkeeping that an entry costs beside its block.
@@ -34,6 +34,7 @@ pub(crate) struct BlockCache {
     bytes_max: u64,
     /// The capacity now.
     capacity: AtomicU64,
+    has_had_blocks: AtomicBool,
     /// Held while the capacity changes.
     fitting: Mutex<()>,
 }
@@ -101,9 +102,9 @@ impl fmt::Debug for BlockCache {
 }
 
 impl BlockCache {
-    /// Whether the cache holds no block.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
+    /// Whether a block was ever inserted. Without compression a database with mapped blocks inserts none.
+    pub(crate) fn has_had_blocks(&self) -> bool {
+        self.has_had_blocks.load(Ordering::Relaxed)
     }
 
     /// A cache of about `bytes`.
@@ -119,6 +120,7 @@ impl BlockCache {
         Self {
             bytes_max: bytes,
             capacity: AtomicU64::new(bytes),
+            has_had_blocks: AtomicBool::new(false),
             fitting: Mutex::new(()),
             blocks: Cache::with_options(
                 options,
@@ -137,6 +139,7 @@ impl BlockCache {
 
     /// Adds a verified payload (I1).
     pub(crate) fn insert(&self, place: Place, block: Arc<[u8]>) {
+        self.has_had_blocks.store(true, Ordering::Relaxed);
         self.blocks.insert(Key::from(place), block);
     }
 

@@ -241,7 +241,7 @@ impl Table {
         let is_single = blocks.len() == 1;
         let is_cached = || {
             let cache = &self.context.cache;
-            is_single && !cache.is_empty() && cache.get(self.place(segment, start)).is_some()
+            is_single && cache.has_had_blocks() && cache.get(self.place(segment, start)).is_some()
         };
         let is_mapped = self.region.as_ref().is_some_and(|region| {
             let is_marked = is_single && segment.marks.contains(blocks.start, &self.context.clock);
@@ -277,6 +277,7 @@ impl Table {
         self.segments.iter().map(between).sum()
     }
 
+    #[inline]
     fn get_in(
         &self,
         segment: &Segment,
@@ -367,7 +368,7 @@ impl Table {
             let what = "a block is beyond the mapping";
             return Err(Error::corruption(&self.name, offset, what));
         };
-        if !self.context.cache.is_empty()
+        if self.context.cache.has_had_blocks()
             && let Some(block) = self.context.cache.get(place)
         {
             return Ok(Block::Cached(block));
