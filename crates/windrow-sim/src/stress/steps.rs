@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 23] = [
+const EDIT_RECORDS: [&str; 25] = [
     "format version",
     "next id",
     "create keyspace",
@@ -32,6 +32,8 @@ const EDIT_RECORDS: [&str; 23] = [
     "add discard list",
     "take discard list",
     "add segment",
+    "totals",
+    "keyspace totals",
 ];
 
 /// The index of "add value log" in these.

@@ -20,11 +20,11 @@ mod full_disk;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
 mod lifetime;
+mod mapped_reads;
 mod no_space;
 mod opens;
 mod options;
 mod poisoning;
 mod read_only;
-mod scrub;
 mod stalls;
 mod value_logs;

@@ -104,8 +104,11 @@ impl View {
     /// The values of `keys`, in the order of `keys`. All are read from one state.
     ///
     /// # Errors
-    /// As [`get`](Self::get), but a key that is empty or too long is a key without a value.
+    /// As [`get`](Self::get), for the first key in order that has one.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        for key in keys {
+            options::check_key(key.as_ref())?;
+        }
         let engine = self.handle.engine();
         engine.multi_get(&self.core, keys, self.sequence())
     }

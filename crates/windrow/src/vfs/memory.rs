@@ -29,6 +29,8 @@ pub(crate) struct MemoryFile {
     /// Writes fail beyond this length.
     pub(crate) full_at: Mutex<Option<usize>>,
     pub(crate) page_cache: Arc<PageCache>,
+    /// The ranges that [`Advice::WillNeed`] named.
+    pub(crate) asked_for: Mutex<Vec<Range<u64>>>,
 }
 
 /// What mappings of a file say of their pages.
@@ -136,7 +138,11 @@ impl File for MemoryFile {
         Ok(())
     }
 
-    fn advise(&self, _: Range<u64>, _: Advice) {}
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        if advice == Advice::WillNeed {
+            self.asked_for.lock().push(range);
+        }
+    }
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         let length = usize::try_from(length).unwrap();

@@ -78,6 +78,45 @@ fn a_failing_device_is_an_error_that_names_the_place() {
 }
 
 #[test]
+fn a_request_names_the_block_of_a_key_unless_it_is_in_memory() {
+    let (file, table, entries) = fixture();
+    let index = &table.segments[0].index;
+    *file.page_cache.holds.lock() = Held::Nothing;
+    let key = &entries[150].key;
+    let (offset, length) = index.block(index.find(key));
+    let block = offset..offset + length as u64;
+    assert!(table.announce_get(key, key_hash(key)));
+    table.announce(0, key);
+    assert_eq!(*file.asked_for.lock(), [block.clone(), block]);
+    table.announce(0, b"z");
+    assert!(!table.announce_get(b"z", key_hash(b"z")));
+    *file.page_cache.holds.lock() = Held::All;
+    assert!(table.announce_get(key, key_hash(key)));
+    assert_eq!(file.asked_for.lock().len(), 2);
+}
+
+#[test]
+fn a_cold_scan_asks_ahead_up_to_its_end() {
+    let (file, table, entries) = fixture();
+    *file.page_cache.holds.lock() = Held::Nothing;
+    let end = &entries[150].key;
+    let mut cursor = table.cursor(0).until(Some(end.as_slice().into()));
+    cursor.seek_to_first().unwrap();
+    while cursor.is_valid() && cursor.key() < end.as_slice() {
+        cursor.next().unwrap();
+    }
+    let asked_for = file.asked_for.lock().clone();
+    assert!(asked_for.len() > 1 && asked_for.windows(2).all(|two| two[0].end == two[1].start));
+    // The first two blocks are read alone, and the last request ends with the block of the last key.
+    let index = &table.segments[0].index;
+    assert_eq!(asked_for[0].start, index.block(2).0);
+    assert_eq!(
+        asked_for.last().unwrap().end,
+        index.start(index.find(end) + 1)
+    );
+}
+
+#[test]
 fn full_blocks_lie_in_single_pages() {
     let (_, table, _) = fixture();
     let index = &table.segments[0].index;
