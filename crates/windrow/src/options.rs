@@ -70,8 +70,7 @@ pub struct Options {
 
     // Tuning
     /// A mapped block is verified again at its first read in each interval of this length, or of a second while memory
-    /// is short. Default an hour. Set less
-    /// to find damage behind the page cache sooner.
+    /// is short. Default an hour. Set less to find damage behind the page cache sooner.
     pub scrub_interval: Duration,
     /// Options of keyspaces that are created without their own. Existing keyspaces keep theirs.
     pub keyspace: KeyspaceOptions,

@@ -257,7 +257,13 @@ fn resident_values_are_not_requested() {
         check_scan(&mut map.cursor().unwrap(), &model);
         let asked = vfs.take();
         assert!(asked.advised.is_empty() && db.stats().values_prefetched == 0);
-        assert!((1..=8).contains(&asked.looks), "{}", asked.looks);
+        // A block that is read into the cache is one look more.
+        let loads = match source {
+            BlockSource::Mapped => 0,
+            BlockSource::Buffered => usize::try_from(db.stats().block_loads).unwrap(),
+        };
+        let looks = asked.looks - loads;
+        assert!((1..=8).contains(&looks), "{looks}");
     }
 }
 

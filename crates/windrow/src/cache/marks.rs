@@ -10,7 +10,12 @@
 //! evicts pages without notice: after a second, if there was a cold read for [`MARKS_PER_COLD_READ`] marks.
 //! A load of a page that was evicted within the interval is correct, but it can wait and it can fail.
 //!
-//! Invariant I1: a piece has a mark only if a reader verified it in this interval.
+//! The system evicts marked pieces as well, and nobody notices if all pieces in use have marks. So every
+//! [`SENTINEL_EVERY`]th piece of a file is a *sentinel*: it never has a mark, and its reads ask the system each time. A
+//! cold read of a sentinel counts for all pieces that it stands for.
+//!
+//! Invariant I1: a piece has a mark only if a reader found it in memory, and if it is a block verified it, in this
+//! interval or while this interval began.
 //!
 //! Concurrency: all readers share one clock and the marks of a file. The start of an interval may race with any read:
 //! a reader that misses it at one access sees it at the next.
@@ -32,6 +37,9 @@ const MARKS_PER_COLD_READ: u64 = 16;
 
 /// How many reads ask for their blocks in advance after a cold read.
 const ANNOUNCED_READS: u32 = 256;
+
+/// One piece in this number is a sentinel.
+const SENTINEL_EVERY: usize = 1024;
 
 /// Counts intervals. A new interval removes every mark.
 pub(crate) struct MarkClock {
@@ -82,11 +90,11 @@ impl MarkClock {
         self.interval.load(Ordering::Relaxed)
     }
 
-    /// Counts a cold read, and begins the next interval if memory is short.
-    pub(crate) fn note_cold_read(&self) {
+    /// Counts a cold read that stands for `reads`, and begins the next interval if memory is short.
+    pub(crate) fn note_cold_read(&self, reads: u64) {
         self.announced_reads
             .store(ANNOUNCED_READS, Ordering::Relaxed);
-        let cold_reads = self.cold_reads.fetch_add(1, Ordering::Relaxed) + 1;
+        let cold_reads = self.cold_reads.fetch_add(reads, Ordering::Relaxed) + reads;
         let marks = self.marks.load(Ordering::Relaxed);
         if marks > 0 && cold_reads * MARKS_PER_COLD_READ >= marks {
             self.advance_at(SHORT_INTERVAL);
@@ -167,8 +175,25 @@ impl Marks {
         pieces.all(|piece| self.contains(piece, clock))
     }
 
-    /// Marks `piece`.
+    /// Whether `piece` never gets a mark.
+    fn is_sentinel(piece: usize) -> bool {
+        piece % SENTINEL_EVERY == SENTINEL_EVERY / 2
+    }
+
+    /// The number of pieces that a cold read of `piece` stands for.
+    pub(crate) fn represented(piece: usize) -> u64 {
+        if Self::is_sentinel(piece) {
+            SENTINEL_EVERY as u64
+        } else {
+            1
+        }
+    }
+
+    /// Marks `piece`, unless it is a sentinel.
     pub(crate) fn insert(&self, piece: usize, clock: &MarkClock) {
+        if Self::is_sentinel(piece) {
+            return;
+        }
         let bit = 1 << (piece % 64);
         if self.words[piece / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             clock.marks.fetch_add(1, Ordering::Relaxed);
@@ -254,17 +279,33 @@ mod tests {
                 marks.insert(piece, &clock);
             }
             for _ in 0..cold_reads {
-                clock.note_cold_read();
+                clock.note_cold_read(1);
             }
             assert_eq!(clock.interval() == 1, ends, "{marked} {cold_reads} {age}");
         }
     }
 
     #[test]
+    fn sentinels_notice_that_marked_pieces_are_evicted() {
+        let clock = clock(Duration::from_secs(1));
+        let marks = Marks::new(4096);
+        for piece in 0..4096 {
+            marks.insert(piece, &clock);
+        }
+        let unmarked = (0..4096).filter(|&piece| !marks.contains(piece, &clock));
+        let unmarked: Vec<usize> = unmarked.collect();
+        assert_eq!(unmarked, [512, 1536, 2560, 3584]);
+        clock.note_cold_read(Marks::represented(513));
+        assert_eq!(clock.interval(), 0);
+        clock.note_cold_read(Marks::represented(512));
+        assert_eq!(clock.interval(), 1);
+    }
+
+    #[test]
     fn reads_ask_in_advance_for_a_while_after_a_cold_read() {
         let clock = MarkClock::default();
         assert!(!clock.is_cold());
-        clock.note_cold_read();
+        clock.note_cold_read(1);
         for _ in 0..ANNOUNCED_READS {
             assert!(clock.is_cold());
             clock.note_warm_read();

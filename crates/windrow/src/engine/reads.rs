@@ -106,7 +106,7 @@ impl Engine {
         sequence: SequenceNumber,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         for key in keys {
-            announce(state, &self.tables, key.as_ref(), sequence);
+            announce(state, key.as_ref(), sequence);
         }
         let mut pointers = Vec::new();
         let mut values = Vec::with_capacity(keys.len());

@@ -112,13 +112,9 @@ pub(crate) enum Source {
     Level(usize),
 }
 
-/// Asks the system, without a wait, for the first block that a [`get`] of `key` will read. The read reports errors.
-pub(crate) fn announce(
-    state: &ReadState,
-    tables: &OpenTables,
-    key: &[u8],
-    sequence: SequenceNumber,
-) {
+/// Asks the system, without a wait, for the first block that a [`get`] of `key` will read. It asks for nothing if the
+/// get must open a table before.
+pub(crate) fn announce(state: &ReadState, key: &[u8], sequence: SequenceNumber) {
     let mut memtables = state.memtables();
     if memtables.any(|memtable| memtable.get(key, sequence).is_some()) {
         return;
@@ -139,8 +135,8 @@ pub(crate) fn announce(
                 .filter(move |file| index > 0 || file.covers(key))
         });
     files.any(|file| {
-        let table = tables.get(file.slot(), &file.meta);
-        table.is_ok_and(|table| table.announce_get(key, hash))
+        let table = file.slot().get();
+        table.is_none_or(|table| table.announce_get(key, hash))
     });
 }
 

@@ -361,6 +361,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     /// The requests of all children are under way before the first child waits.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        self.refuse_after_error()?;
         if self.children.len() > 1 {
             let mut children = self.children.iter_mut();
             while children.next().is_some_and(|child| child.announce(key)) {}

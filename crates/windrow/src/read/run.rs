@@ -15,7 +15,9 @@ use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
 use crate::manifest::{FileHandle, Level};
-use crate::table::{OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor};
+use crate::table::{
+    Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
+};
 
 /// A cursor that can be opened on a table.
 pub(crate) trait OpenCursor: Cursor + Sized {
@@ -23,9 +25,9 @@ pub(crate) trait OpenCursor: Cursor + Sized {
     const IS_READ: bool;
     /// A cursor over a segment of `table`.
     fn open(table: &Arc<Table>, segment: usize) -> Self;
-    /// Reads nothing ahead beyond `end`.
+    /// Reads nothing ahead beyond `bounds`.
     #[must_use]
-    fn until(self, end: Option<Arc<[u8]>>) -> Self;
+    fn within(self, bounds: Bounds) -> Self;
     /// Switches to another segment and reuses the cursor's memory.
     fn switch(&mut self, table: &Arc<Table>, segment: usize);
     /// Takes the counts since the last call.
@@ -40,8 +42,8 @@ impl OpenCursor for TableCursor {
         table.cursor(segment)
     }
 
-    fn until(self, end: Option<Arc<[u8]>>) -> Self {
-        self.until(end)
+    fn within(self, bounds: Bounds) -> Self {
+        self.within(bounds)
     }
 
     fn switch(&mut self, table: &Arc<Table>, segment: usize) {
@@ -61,7 +63,7 @@ impl OpenCursor for SequentialCursor {
         table.sequential_cursor(segment)
     }
 
-    fn until(self, _: Option<Arc<[u8]>>) -> Self {
+    fn within(self, _: Bounds) -> Self {
         self
     }
 
@@ -154,8 +156,7 @@ pub(crate) struct RunCursor<C> {
     /// The segment that `current` reads, or that `spare` has read.
     position: usize,
     run: Run,
-    /// The end of the keys that the cursor will be asked for.
-    end: Option<Arc<[u8]>>,
+    bounds: Bounds,
     tables: Arc<OpenTables>,
     /// The kind of the first error. After an error the cursor reads nothing.
     failed: Option<ErrorKind>,
@@ -171,23 +172,23 @@ impl<C: OpenCursor> RunCursor<C> {
             ahead: None,
             position: 0,
             run,
-            end: None,
+            bounds: Bounds::default(),
             tables,
             failed: None,
             counters: ReadCounters::default(),
         }
     }
 
-    /// Reads nothing ahead beyond `end`.
+    /// Reads nothing ahead beyond `bounds`.
     #[must_use]
-    pub(crate) fn until(mut self, end: Option<Arc<[u8]>>) -> Self {
-        self.end = end;
+    pub(crate) fn within(mut self, bounds: Bounds) -> Self {
+        self.bounds = bounds;
         self
     }
 
     /// A new cursor over the same run.
     pub(crate) fn sibling(&self) -> Self {
-        Self::new(Arc::clone(&self.tables), self.run.clone()).until(self.end.clone())
+        Self::new(Arc::clone(&self.tables), self.run.clone()).within(self.bounds.clone())
     }
 
     /// Takes the counts since the last call.
@@ -225,7 +226,7 @@ impl<C: OpenCursor> RunCursor<C> {
             match (opened, &mut self.current) {
                 (Ok(table), Some(current)) => current.switch(&table, segment),
                 (Ok(table), None) => {
-                    self.current = Some(C::open(&table, segment).until(self.end.clone()));
+                    self.current = Some(C::open(&table, segment).within(self.bounds.clone()));
                 }
                 (Err(error), _) => return self.fail(Err(error)),
             }
@@ -238,7 +239,7 @@ impl<C: OpenCursor> RunCursor<C> {
         self.fail(placed)
     }
 
-    /// Asks for the block that a seek to `key` will read, if it will read one.
+    /// Asks for the block that a seek to `key` will read, if it will read one and the table is open.
     #[cold]
     fn announce_block(&self, key: &[u8]) {
         let position = self.run.lower_bound(key);
@@ -249,8 +250,8 @@ impl<C: OpenCursor> RunCursor<C> {
         if !self.run.meta(position).is_some_and(holds_key) {
             return;
         }
-        // The seek reports the error.
-        if let Ok(table) = self.tables.get(file.slot(), &file.meta) {
+        // The open of a table waits.
+        if let Some(table) = file.slot().get() {
             table.announce(segment, key);
         }
     }
@@ -398,7 +399,7 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
 
     #[inline]
     fn announce(&mut self, key: &[u8]) -> bool {
-        let is_cold = C::IS_READ && self.tables.context().clock.is_cold();
+        let is_cold = C::IS_READ && self.failed.is_none() && self.tables.context().clock.is_cold();
         if is_cold {
             self.announce_block(key);
         }

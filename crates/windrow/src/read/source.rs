@@ -10,7 +10,7 @@ use super::visible::KeyRange;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step, Trailer};
 use crate::memtable::MemtableCursor;
-use crate::table::{OpenTables, ReadCounters, TableCursor};
+use crate::table::{Bounds, OpenTables, ReadCounters, TableCursor};
 
 /// A cursor over a memtable or over a run of tables.
 #[derive(Debug)]
@@ -30,8 +30,13 @@ impl SourceCursor {
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
             sources.push(Self::Memtable(MemtableCursor::new(memtable)));
         }
-        let end: Option<Arc<[u8]>> = range.ends().1.map(Arc::from);
-        let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).until(end.clone()));
+        let (start, end) = range.ends();
+        let bounds = Bounds {
+            start: start.map(Arc::from),
+            end: end.map(Arc::from),
+        };
+        let run =
+            |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).within(bounds.clone()));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
                 let files = level.files().iter();

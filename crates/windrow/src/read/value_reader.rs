@@ -29,7 +29,8 @@ impl ValueReader<'_> {
         read.map_err(|error| self.failure(place.file, error, key))
     }
 
-    /// Asks the system, without a wait, for the value that `pointer` refers to. The read of the value reports errors.
+    /// Asks the system for the value that `pointer` refers to, without a wait unless garbage collection has moved it: then
+    /// this reads its relocation table. The read of the value reports errors.
     pub(super) fn announce(self, pointer: &[u8]) {
         let Ok(place) = self.files.resolve(pointer) else {
             return;

@@ -25,5 +25,7 @@ pub(crate) use format::{
 };
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
-pub(crate) use read::{Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor};
+pub(crate) use read::{
+    Bounds, Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
+};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

@@ -221,7 +221,8 @@ impl ValueFile {
     fn mark(&self, region: &Region, pages: Range<usize>) -> bool {
         let range = pages.start * PAGE_BYTES..(pages.end * PAGE_BYTES).min(region.bytes().len());
         if !region.is_resident(range) {
-            self.clock.note_cold_read();
+            let represented = pages.map(Marks::represented).max();
+            self.clock.note_cold_read(represented.unwrap_or(1));
             return false;
         }
         for page in pages {
@@ -245,6 +246,10 @@ impl ValueFile {
     /// Reads the record into `value`, then moves the value to the front or decompresses it.
     fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<()> {
         self.located(pointer.check_within(&self.meta), pointer)?;
+        let is_buffered = self.region.is_none() && !self.meta.is_growing();
+        if is_buffered && !self.file.is_resident(pointer.offset) {
+            self.clock.note_cold_read(1);
+        }
         let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
         value.clear();
         value.resize(length, 0);

@@ -145,7 +145,7 @@ pub trait File: Send + Sync + Debug {
     }
 
     /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes. A read of a byte that
-    /// is not in the page cache loads its page and no others.
+    /// is not in the page cache should load its page and no others.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 
@@ -188,8 +188,9 @@ impl Region {
         }
     }
 
-    /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. True
-    /// if that is unknown. One system call; no byte is read.
+    /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. One system call
+    /// for each MiB; no byte is read. A system without that call answers true; one that reports nothing to this process
+    /// answers false.
     pub fn is_resident(&self, range: Range<usize>) -> bool {
         match &self.0 {
             Source::Mapping(mapping) => mapping.is_resident(range),

@@ -3,8 +3,8 @@
 //! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
 //! systems the full flush that the standard library makes of it), preallocation, read advice,
 //! mappings, and, in [`lock`], the lock. On a target without preallocation or advice, `reserve` returns
-//! `Unsupported` and advice does nothing; the traits allow both. Only Linux reports what is in the page
-//! cache.
+//! `Unsupported` and advice does nothing; the traits allow both. Only Linux reports of a file what is in the page
+//! cache; Linux, Android, Apple systems and FreeBSD report it of a mapping.
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
@@ -12,10 +12,11 @@
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
 //! # Safety argument
-//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it. The mapping is private to its
+//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it, and asks
+//! for the size of a page and the user of the process. The mapping is private to its
 //! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
 //! bytes are read-only here. The engine never truncates mapped bytes (the contract of
-//! [`File::map`]) and never writes below a mapped length, and the lock on the database excludes other
+//! [`File::map`]), and appends begin behind every mapped length, and the lock on the database excludes other
 //! engines. A process that changes the files from outside while they are in use breaks the contract of
 //! the database.
 
@@ -37,7 +38,7 @@ use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::slice;
@@ -211,11 +212,17 @@ impl File for OsFile {
             Advice::WillNeed => rustix::fs::Advice::WillNeed,
             Advice::DontNeed => rustix::fs::Advice::DontNeed,
         };
-        let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) else {
-            return;
+        // Linux reads no more of one request than one transfer of the device.
+        let piece = match advice {
+            rustix::fs::Advice::WillNeed => WILL_NEED_BYTES,
+            _ => u64::MAX,
         };
-        // Advice that the system refuses changes no result, only speed.
-        rustix::fs::fadvise(&self.0, range.start, Some(length), advice).unwrap_or_default();
+        let mut start = range.start;
+        while let Some(length) = NonZeroU64::new(range.end.saturating_sub(start).min(piece)) {
+            // Advice that the system refuses changes no result, only speed.
+            rustix::fs::fadvise(&self.0, start, Some(length), advice).unwrap_or_default();
+            start += length.get();
+        }
     }
 
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
@@ -243,6 +250,19 @@ impl File for OsFile {
     }
 }
 
+/// Whether the system says of a file with this metadata which pages are in memory. Linux says it to the owner of the
+/// file, to a process that may write it, and to root; to others it reports every page.
+fn is_reported(metadata: &fs::Metadata) -> bool {
+    const WRITE_BY_OTHERS: u32 = 0o002;
+    // SAFETY: the call has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    user == 0 || user == metadata.uid() || metadata.mode() & WRITE_BY_OTHERS != 0
+}
+
+/// The bytes of one request to read in the background.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+const WILL_NEED_BYTES: u64 = 128 << 10;
+
 /// The bytes of a page of memory. rustix has this number too, but ends the process under valgrind.
 fn page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
@@ -259,6 +279,8 @@ pub(super) struct Mapping {
     /// The start of the mapping; dangling if `length` is zero, for which there is no mapping.
     start: ptr::NonNull<c_void>,
     length: usize,
+    /// Whether the system says which pages are in memory.
+    is_reported: bool,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and is only ever read.
@@ -274,6 +296,7 @@ impl Mapping {
             return Ok(Self {
                 start: ptr::NonNull::dangling(),
                 length,
+                is_reported: false,
             });
         }
         // SAFETY: the kernel chooses an address that nothing else uses, and `length` is not zero.
@@ -288,7 +311,11 @@ impl Mapping {
             )
         }?;
         let start = ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
-        let mapping = Self { start, length };
+        let mapping = Self {
+            start,
+            length,
+            is_reported: is_reported(&file.metadata()?),
+        };
         mapping.read_single_pages();
         Ok(mapping)
     }
@@ -303,8 +330,7 @@ impl Mapping {
         advised.unwrap_or_default();
     }
 
-    /// Whether all pages of `range` are in memory; true if the system does not say. A system reports only on files
-    /// that the process may write.
+    /// Whether all pages of `range` are in memory; false if the system does not say.
     #[cfg(any(
         target_os = "linux",
         target_os = "android",
@@ -312,6 +338,9 @@ impl Mapping {
         target_os = "freebsd"
     ))]
     pub(super) fn is_resident(&self, range: Range<usize>) -> bool {
+        if !self.is_reported {
+            return range.is_empty();
+        }
         let page = page_bytes();
         let first = range.start - range.start % page;
         let end = range.end.min(self.length);

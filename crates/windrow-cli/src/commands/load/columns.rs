@@ -101,6 +101,7 @@ impl RowSource {
         let is_csv = format == Format::Csv;
         let limits = Rc::new(Limits::default());
         let input = Bounded {
+            has_ended: false,
             input,
             limits: Rc::clone(&limits),
         };
@@ -278,14 +279,21 @@ impl Limits {
 /// Input of which a row can take no more than is left. I1
 struct Bounded {
     input: Box<dyn Read>,
+    /// Whether the input has ended. A terminal could go on after its end.
+    has_ended: bool,
     limits: Rc<Limits>,
 }
 
 impl Read for Bounded {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let limits = &self.limits;
-        let read = self.input.read(buffer)?;
-        if read == 0 {
+        let read = if self.has_ended {
+            0
+        } else {
+            self.input.read(buffer)?
+        };
+        if read == 0 && !buffer.is_empty() {
+            self.has_ended = true;
             let more = limits.more.get().min(buffer.len() as u64);
             limits.more.set(limits.more.get() - more);
             return Read::read(&mut io::repeat(b'\n').take(more), buffer);
@@ -461,6 +469,7 @@ mod tests {
             }
         }
         let mut input = Bounded {
+            has_ended: false,
             input: Box::new(Endless),
             limits: Rc::default(),
         };

@@ -37,6 +37,15 @@ pub(crate) trait Blocks {
     fn table(&self) -> &Arc<Table>;
     fn segment(&self) -> &Segment;
     fn counters(&mut self) -> &mut ReadCounters;
+    /// Notes that the next block does not follow the present one.
+    fn jump(&mut self) {}
+}
+
+/// The keys that a cursor will be asked for; `None` is no bound.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    pub(crate) start: Option<Arc<[u8]>>,
+    pub(crate) end: Option<Arc<[u8]>>,
 }
 
 /// Blocks of the mapping or the cache.
@@ -47,8 +56,8 @@ pub(crate) struct SharedBlocks {
     block: BlockHeld,
     origin: usize,
     sequence: Sequence,
-    /// Nothing is read ahead beyond this key.
-    end: Option<Arc<[u8]>>,
+    /// Nothing is read ahead beyond these keys.
+    bounds: Bounds,
     counters: ReadCounters,
     /// Counts the memory of the cursor and of the largest block that it held.
     memory: Held,
@@ -68,13 +77,11 @@ impl SharedBlocks {
     fn read_ahead(&mut self, index: usize) {
         let segment = &self.table.segments[self.segment];
         let blocks = segment.index.blocks();
-        let end = self
-            .end
-            .as_ref()
-            .map_or(blocks, |end| segment.index.find(end) + 1);
-        let ahead = self
-            .sequence
-            .blocks_ahead(index, end.min(blocks), &segment.index);
+        let block_of = |key: &Arc<[u8]>| segment.index.find(key);
+        let start = self.bounds.start.as_ref().map_or(0, block_of);
+        let end = self.bounds.end.as_ref().map_or(blocks, block_of);
+        let range = start..blocks.min(end + 1);
+        let ahead = self.sequence.blocks_ahead(index, &range, &segment.index);
         if !ahead.is_empty() {
             self.table.announce_blocks(segment, ahead);
         }
@@ -131,6 +138,11 @@ impl Blocks for SharedBlocks {
         &self.table.segments[self.segment]
     }
 
+    #[inline]
+    fn jump(&mut self) {
+        self.sequence.end();
+    }
+
     fn counters(&mut self) -> &mut ReadCounters {
         &mut self.counters
     }
@@ -169,7 +181,7 @@ impl Table {
             block: BlockHeld::Nothing,
             origin: 0,
             sequence: Sequence::new(),
-            end: None,
+            bounds: Bounds::default(),
             counters: ReadCounters::default(),
             memory: Held::new(tracker, size_of::<TableCursor>() as u64),
         })
@@ -177,9 +189,9 @@ impl Table {
 }
 
 impl TableCursor {
-    /// Reads nothing ahead beyond `end`.
-    pub(crate) fn until(mut self, end: Option<Arc<[u8]>>) -> Self {
-        self.blocks.end = end;
+    /// Reads nothing ahead beyond `bounds`.
+    pub(crate) fn within(mut self, bounds: Bounds) -> Self {
+        self.blocks.bounds = bounds;
         self
     }
 
@@ -323,6 +335,7 @@ impl<B: Blocks> BlockCursor<B> {
     fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
         let blocks = self.blocks.segment().index.blocks();
         let mut block = self.blocks.segment().index.find(key);
+        self.blocks.jump();
         self.valid = false;
         while block < blocks {
             self.load(block)?;

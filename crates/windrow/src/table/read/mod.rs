@@ -9,7 +9,7 @@ mod sequence;
 mod table;
 
 pub(crate) use counters::ReadCounters;
-pub(crate) use cursor::{Blocks, TableCursor};
+pub(crate) use cursor::{Blocks, Bounds, TableCursor};
 pub(crate) use read_ahead::{ReadAhead, SequentialCursor};
 pub(crate) use segment::Segment;
 pub(crate) use table::{Found, Table, TableContext};

@@ -16,10 +16,16 @@ const REQUEST_BYTES_MIN: u64 = 8 << 10;
 /// The bytes of the largest request.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
+/// The first block of a file follows this.
+const BEFORE_FIRST: usize = usize::MAX;
+
+/// No block follows this.
+const NONE: usize = usize::MAX - 1;
+
 /// The place of a cursor in a sequence of blocks.
 #[derive(Debug)]
 pub(super) struct Sequence {
-    /// The block before, or `usize::MAX` before the first block of a file.
+    /// The block before; [`NONE`] if nothing follows it, or [`BEFORE_FIRST`] between two files.
     last: usize,
     is_forward: bool,
     /// The bytes of the next request; 0 before the second block of a sequence.
@@ -31,7 +37,7 @@ pub(super) struct Sequence {
 impl Sequence {
     pub(super) fn new() -> Self {
         Self {
-            last: usize::MAX,
+            last: NONE,
             is_forward: true,
             request_bytes: 0,
             edge: 0,
@@ -40,8 +46,14 @@ impl Sequence {
 
     /// Continues in another file, with requests of the same size if the cursor enters its first block.
     pub(super) fn switch(&mut self) {
-        self.last = usize::MAX;
+        self.last = BEFORE_FIRST;
         self.edge = 0;
+    }
+
+    /// Ends the sequence: the next block follows none.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.last = NONE;
     }
 
     /// Notes the load of block `block`. Returns whether it follows the block before, in either direction.
@@ -49,7 +61,7 @@ impl Sequence {
     pub(super) fn note(&mut self, block: usize) -> bool {
         let last = std::mem::replace(&mut self.last, block);
         let is_forward = block == last.wrapping_add(1);
-        let follows = is_forward || block.wrapping_add(1) == last;
+        let follows = is_forward || block + 1 == last;
         if !follows || is_forward != self.is_forward {
             self.is_forward = is_forward;
             self.request_bytes = 0;
@@ -58,11 +70,11 @@ impl Sequence {
     }
 
     /// The blocks to ask for before the load of block `block`, which follows the block before; perhaps none. No
-    /// block from `end` on is asked for.
+    /// block outside `range` is asked for.
     pub(super) fn blocks_ahead(
         &mut self,
         block: usize,
-        end: usize,
+        range: &Range<usize>,
         index: &SegmentIndex,
     ) -> Range<usize> {
         if self.request_bytes == 0 {
@@ -78,13 +90,14 @@ impl Sequence {
             }
             from..index
                 .first_from(index.start(from) + self.request_bytes)
-                .min(end)
+                .min(range.end)
         } else {
             let to = self.edge.min(block + 1);
             if index.start(block + 1) - index.start(to) > half {
                 return 0..0;
             }
-            index.first_from(index.start(to).saturating_sub(self.request_bytes))..to
+            let from = index.first_from(index.start(to).saturating_sub(self.request_bytes));
+            from.max(range.start)..to
         };
         if !blocks.is_empty() {
             self.edge = if self.is_forward {
@@ -115,13 +128,16 @@ mod tests {
     }
 
     /// The requests of a cursor that loads `blocks`.
-    fn requests(blocks: impl IntoIterator<Item = usize>, end: usize) -> Vec<Range<usize>> {
+    fn requests(
+        blocks: impl IntoIterator<Item = usize>,
+        range: &Range<usize>,
+    ) -> Vec<Range<usize>> {
         let index = index(2000);
         let mut sequence = Sequence::new();
         let mut requests = Vec::new();
         for block in blocks {
             if sequence.note(block) {
-                requests.push(sequence.blocks_ahead(block, end, &index));
+                requests.push(sequence.blocks_ahead(block, range, &index));
             }
         }
         requests.retain(|request| !request.is_empty());
@@ -130,11 +146,11 @@ mod tests {
 
     #[test]
     fn requests_double_and_are_asked_for_early() {
-        assert_eq!(requests([100, 101], 2000), []);
-        assert_eq!(requests(100..104, 2000), [102..104, 104..108]);
-        let forward = requests(100..2000, 2000);
+        assert_eq!(requests([100, 101], &(0..2000)), []);
+        assert_eq!(requests(100..104, &(0..2000)), [102..104, 104..108]);
+        let forward = requests(100..2000, &(0..2000));
         assert_eq!(forward[..4], [102..104, 104..108, 108..116, 116..132]);
-        let backward = requests((0..=1899).rev(), 2000);
+        let backward = requests((0..=1899).rev(), &(0..2000));
         assert_eq!(backward[..3], [1896..1898, 1892..1896, 1884..1892]);
         for (requests, is_forward) in [(forward, true), (backward, false)] {
             for pair in requests.windows(2) {
@@ -151,10 +167,12 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_beyond_the_end_or_after_a_jump() {
-        let requests_to_end = requests(100..120, 120);
+        let requests_to_end = requests(100..120, &(0..120));
         assert_eq!(requests_to_end.last(), Some(&(116..120)));
+        let requests_to_start = requests((100..120).rev(), &(100..2000));
+        assert_eq!(requests_to_start.last(), Some(&(100..104)));
         assert_eq!(
-            requests([5, 900, 7, 300, 301, 20, 21, 20, 19, 18], 2000),
+            requests([5, 900, 7, 300, 301, 20, 21, 20, 19, 18], &(0..2000)),
             [18..20, 14..18]
         );
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
-use crate::cache::{BlockCache, MarkClock};
+use crate::cache::{BlockCache, MarkClock, Marks};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::LoadedUnits;
@@ -243,13 +243,17 @@ impl Table {
             let cache = &self.context.cache;
             is_single && cache.has_had_blocks() && cache.get(self.place(segment, start)).is_some()
         };
-        let is_mapped = self.region.as_ref().is_some_and(|region| {
-            let is_marked = is_single && segment.marks.contains(blocks.start, &self.context.clock);
-            let range = usize::try_from(start).unwrap_or(usize::MAX)
-                ..usize::try_from(end).unwrap_or(usize::MAX);
-            is_marked || region.is_resident(range)
-        });
-        if is_mapped || is_cached() {
+        let is_near = || match &self.region {
+            Some(region) => {
+                let is_marked =
+                    is_single && segment.marks.contains(blocks.start, &self.context.clock);
+                let range = usize::try_from(start).unwrap_or(usize::MAX)
+                    ..usize::try_from(end).unwrap_or(usize::MAX);
+                is_marked || region.is_resident(range)
+            }
+            None => self.file.is_resident(start) && self.file.is_resident(end - 1),
+        };
+        if is_cached() || is_near() {
             self.context.clock.note_warm_read();
         } else {
             self.file.advise(start..end, Advice::WillNeed);
@@ -325,10 +329,13 @@ impl Table {
             return self.load_mapped(region, segment, index, counters);
         }
         let place = self.place(segment, offset);
-        match self.context.cache.get(place) {
-            Some(block) => Ok(Block::Cached(block)),
-            None => self.load(place, length, counters),
+        if let Some(block) = self.context.cache.get(place) {
+            return Ok(Block::Cached(block));
         }
+        if !self.file.is_resident(offset) {
+            self.context.clock.note_cold_read(1);
+        }
+        self.load(place, length, counters)
     }
 
     /// The bytes that contain `block`.
@@ -374,6 +381,8 @@ impl Table {
             return Ok(Block::Cached(block));
         }
         if !region.is_resident(range.clone()) {
+            let reads = Marks::represented(index);
+            self.context.clock.note_cold_read(reads);
             return self.load(place, length, counters);
         }
         counters.block_loads += 1;
@@ -391,7 +400,6 @@ impl Table {
     /// cache has it now.
     #[cold]
     fn load(&self, place: Place, length: usize, counters: &mut ReadCounters) -> Result<Block> {
-        self.context.clock.note_cold_read();
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let mut stored = zeroed(length);

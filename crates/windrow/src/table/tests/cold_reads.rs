@@ -3,6 +3,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::base::sync::atomic::Ordering;
+use crate::table::Bounds;
 use crate::vfs::memory::Held;
 
 /// A table of several blocks, and its file.
@@ -100,7 +101,10 @@ fn a_cold_scan_asks_ahead_up_to_its_end() {
     let (file, table, entries) = fixture();
     *file.page_cache.holds.lock() = Held::Nothing;
     let end = &entries[150].key;
-    let mut cursor = table.cursor(0).until(Some(end.as_slice().into()));
+    let mut cursor = table.cursor(0).within(Bounds {
+        start: None,
+        end: Some(end.as_slice().into()),
+    });
     cursor.seek_to_first().unwrap();
     while cursor.is_valid() && cursor.key() < end.as_slice() {
         cursor.next().unwrap();
