@@ -11,7 +11,7 @@ use crate::base::{Error, Held, Result};
 use crate::block::Layout;
 use crate::block::stored::{decompress, verify};
 use crate::codec::Compression;
-use crate::vfs::read_exact_at;
+use crate::vfs::{Advice, read_exact_at};
 
 use super::counters::ReadCounters;
 use super::cursor::{BlockCursor, Blocks};
@@ -92,7 +92,9 @@ impl ReadAhead {
         let blocks = &self.table.segments[self.segment].index;
         let (offset, length) = blocks.block(index);
         let (last, last_length) = blocks.block(blocks.blocks() - 1);
-        let ahead = (last + last_length as u64 - offset).min(self.read_buffer_bytes());
+        let end = last + last_length as u64;
+        let bytes = self.read_buffer_bytes();
+        let ahead = (end - offset).min(bytes);
         let ahead = usize::try_from(ahead).unwrap_or(length).max(length);
         self.read_buffer.clear();
         self.read_buffer.reserve_exact(ahead);
@@ -105,6 +107,12 @@ impl ReadAhead {
             return Err(Error::read(&self.table.name, offset, error));
         }
         self.counters.block_load_bytes += ahead as u64;
+        // The file is read at random by others, so the system reads nothing ahead by itself.
+        let next = offset + ahead as u64;
+        if next < end {
+            let next = next..end.min(next + bytes);
+            self.table.file.advise(next, Advice::WillNeed);
+        }
         Ok(0..length)
     }
 }

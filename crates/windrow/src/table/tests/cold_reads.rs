@@ -130,3 +130,17 @@ fn full_blocks_lie_in_single_pages() {
         assert_eq!(length, 4096);
     }
 }
+
+#[test]
+fn a_sequential_reader_asks_for_the_next_buffer() {
+    let entry = |number: u32| Owned::new(format!("key{number:05}").as_bytes(), 1, Some(&[7; 1000]));
+    let entries: Vec<Owned> = (0..1000).map(entry).collect();
+    let (meta, bytes) = write(&entries, &plain());
+    let file = MemoryFile::holding(bytes);
+    let table = open_file(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
+    assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
+    let asked_for = file.asked_for.lock().clone();
+    let index = &table.segments[0].index;
+    assert!(asked_for.len() > 1);
+    assert_eq!(asked_for.last().unwrap().end, index.start(index.blocks()));
+}
