@@ -16,8 +16,8 @@ use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::experiment::Verdict;
 use windrow_bench::paper::{PaperArgs, paper};
 use windrow_bench::{
-    BenchArgs, Engine as _, Report, WindrowEngine, exit_code, header, lines, print, print_object,
-    reader_is_gone, run_loads,
+    BenchArgs, Engine as _, HoldArgs, Report, WindrowEngine, exit_code, header, hold_memory, lines,
+    print, print_object, reader_is_gone, run_loads,
 };
 
 /// Loads that measure Windrow
@@ -65,6 +65,9 @@ The exit code is 1 if a shape differs for an unknown reason.")]
     Paper(PaperArgs),
     /// Write the HTML page of a campaign, and its plots
     Report(ReportArgs),
+    /// Holds all memory but a rest for a run with --memory
+    #[command(hide = true)]
+    HoldMemory(HoldArgs),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Campaign(args) => run_campaign(&args, json),
         Command::Paper(args) => repeat(&args, json),
         Command::Report(args) => write_report(&args, json),
+        Command::HoldMemory(args) => hold_memory(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         if reader_is_gone(&error) {

@@ -98,4 +98,7 @@ docs/benchmarks.md describes each load and each field of the JSON.")]
     /// Removes the folder of a demo that has ended
     #[command(hide = true)]
     DemoCleaner(demo::CleanerArgs),
+    /// Holds all memory but a rest for a bench with --memory
+    #[command(hide = true)]
+    HoldMemory(windrow_bench::HoldArgs),
 }

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow::Result;
-use windrow_bench::{exit_code, print, reader_is_gone};
+use windrow_bench::{HoldArgs, exit_code, hold_memory, print, reader_is_gone};
 
 use crate::compare::CompareArgs;
 use crate::run::RunArgs;
@@ -63,6 +63,9 @@ enum Command {
     Compare(CompareArgs),
     /// List what the engines of each feature need to be built, and whether this machine has it
     Needs,
+    /// Holds all memory but a rest for a run with --memory
+    #[command(hide = true)]
+    HoldMemory(HoldArgs),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Needs => show_needs(),
+        Command::HoldMemory(args) => hold_memory(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ use super::{BenchArgs, CompressionArg};
 use crate::data::trace::Trace;
 use crate::load::job::Bound;
 use crate::load::kinds::Work;
+use crate::measure::memory::check_left;
 use crate::{DataSet, Load, Mixture};
 
 impl BenchArgs {
@@ -20,6 +21,9 @@ impl BenchArgs {
             self.check_load(load, data)?;
         }
         self.check_records(data)?;
+        if let Some(left) = self.memory {
+            check_left(left)?;
+        }
         self.windrow_options().map(drop)
     }
 

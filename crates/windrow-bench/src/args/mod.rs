@@ -224,6 +224,11 @@ pub struct BenchArgs {
     #[arg(long)]
     pub unsettled: bool,
 
+    /// Memory that the machine has left for the run, page cache included: a child process locks the rest. Needs root
+    /// or a high limit of locked memory, and slows down other programs
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory: Option<u64>,
+
     /// Seed of all keys and values
     #[arg(long, value_name = "S", default_value_t = SEED)]
     pub seed: u64,

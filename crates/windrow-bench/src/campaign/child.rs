@@ -6,15 +6,15 @@
 //! 3. The campaign owns the folder of the process and removes it after the run.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::io::{self, BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
 
 use windrow::{Error, ErrorKind, Result};
 
 use super::{Failure, Order};
 use crate::engine::owned_folder::OwnedFolder;
+use crate::measure::child_process::{Ended, end_with_input, program};
 use crate::{Report, exit_code};
 
 /// The prefix of folder names.
@@ -24,11 +24,6 @@ const VARIABLE: &str = "WINDROW_CAMPAIGN";
 
 /// The outcome of a run.
 pub(super) type Outcome = std::result::Result<Vec<Report>, (Failure, Error)>;
-
-/// The executable of this program.
-pub(super) fn program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))
-}
 
 /// Runs the loads of `order` in a child process and in a new folder below `parent`.
 ///
@@ -46,46 +41,17 @@ pub(super) fn run(order: &Order, parent: &Path, mut each: impl FnMut(&Report)) -
 ///
 /// # Errors
 /// `Io` if no thread can start.
-#[expect(
-    clippy::exit,
-    reason = "the campaign has ended, so the whole process must end"
-)]
 pub fn end_with_parent() -> Result<()> {
     if std::env::var_os(VARIABLE).is_none() {
         return Ok(());
     }
-    let watch = || {
-        // The campaign sends nothing, so this returns when the other end closes.
-        let mut sent = [0];
-        while io::stdin().read(&mut sent).is_ok_and(|length| length > 0) {}
+    end_with_input(|| {
         drop(writeln!(
             io::stderr(),
             "the campaign of this run has ended, so the run ends, too"
         ));
-        std::process::exit(i32::from(exit_code(ErrorKind::Io)));
-    };
-    let watcher = thread::Builder::new()
-        .name("parent".to_owned())
-        .spawn(watch);
-    let failed = |error| {
-        Error::io(
-            "start",
-            Path::new("the thread that watches the campaign"),
-            error,
-        )
-    };
-    watcher.map(drop).map_err(failed)
-}
-
-/// A process that ends at the latest when this value drops.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // Both calls do nothing if the process has ended.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+        exit_code(ErrorKind::Io)
+    })
 }
 
 /// Runs `command`, which writes one report per line. // 1

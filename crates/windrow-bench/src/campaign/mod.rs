@@ -35,6 +35,7 @@ pub use self::rounds::{RoundsArgs, parsed_run, run_rounds};
 use self::lines::{Contents, Lines, no_campaign};
 use crate::Report;
 use crate::campaign::host::Host;
+use crate::measure::child_process::program;
 
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ impl Header {
         let inputs: Vec<String> = inputs.collect::<Result<_>>()?;
         Ok(Self {
             command,
-            program: digest_of(&child::program()?)?,
+            program: digest_of(&program()?)?,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             inputs: inputs.join(" "),
             machine: Host::here(),

@@ -9,6 +9,7 @@ use crate::data::random::mix;
 use crate::engine::owned_folder::OwnedFolder;
 use crate::load::contents::Contents;
 use crate::load::job::Job;
+use crate::measure::memory::HeldMemory;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
 /// Checks the arguments before anything runs.
@@ -36,7 +37,8 @@ pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
 /// report as soon as it exists, and `progress` during each load.
 ///
 /// # Errors
-/// An error of the engine; `InvalidArgument` for contradictory arguments; `Corruption` for a read with wrong data.
+/// An error of the engine; `InvalidArgument` for contradictory arguments, and for memory that the system does not lock;
+/// `Corruption` for a read with wrong data.
 pub fn run_loads<E: Engine>(
     args: &BenchArgs,
     open: impl Fn(&Path) -> Result<E>,
@@ -45,6 +47,7 @@ pub fn run_loads<E: Engine>(
 ) -> Result<()> {
     check_loads::<E>(args)?;
     let data = args.data_set()?;
+    let mut memory = args.memory.map(HeldMemory::leave).transpose()?;
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(OwnedFolder::new("windrow-bench-", &std::env::temp_dir())?),
@@ -92,7 +95,11 @@ pub fn run_loads<E: Engine>(
             stream: stream(&args.loads()[..position], load),
             generation: u16::try_from(position).unwrap_or(u16::MAX),
         };
-        each(&job.run(&mut contents)?)?;
+        let report = job.run(&mut contents)?;
+        if let Some(memory) = &mut memory {
+            memory.check()?;
+        }
+        each(&report)?;
         engine = Some(open);
     }
     engine.map_or(Ok(()), Engine::close)

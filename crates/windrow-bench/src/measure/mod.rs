@@ -1,6 +1,8 @@
 //! The measures of a load: time, operations and latencies of each thread, and the time series.
 
+pub(crate) mod child_process;
 pub(crate) mod gauge;
+pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod rate_limiter;

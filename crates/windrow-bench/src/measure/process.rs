@@ -90,6 +90,12 @@ impl ProcessMemory {
     }
 }
 
+/// Bytes of memory that the kernel estimates new programs can get, most of the page cache included.
+pub(crate) fn available_memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    field(&text, "MemAvailable:")?.checked_mul(1024)
+}
+
 /// Processor time of this process in seconds, user and system.
 #[cfg(unix)]
 pub(crate) fn cpu_seconds() -> f64 {

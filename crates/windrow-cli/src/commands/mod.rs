@@ -50,5 +50,6 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Man(args) => shell::man(&args, Arguments::command(), output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),
         Command::DemoCleaner(args) => demo::remove_at_end(&args),
+        Command::HoldMemory(args) => windrow_bench::hold_memory(&args).map(|()| Outcome::Done),
     }
 }
