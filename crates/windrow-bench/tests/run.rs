@@ -107,3 +107,35 @@ fn a_closed_output_ends_a_run_without_failure() {
         assert_eq!(text(output.stderr), "");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn caches_are_dropped_before_loads_on_existing_data() {
+    let loads = "fillrandom,overwrite,readrandom,compact,levelstats,xxh3,readrandom";
+    let output = program(loads)
+        .args(["--num", "2000", "--ops", "500", "--drop-caches", "--json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let reports = text(output.stdout);
+    let reports = reports.lines().map(|line| {
+        let report: serde_json::Value = serde_json::from_str(line).unwrap();
+        let dropped = report["dropped_caches"].as_str().map(str::to_owned);
+        (report["name"].as_str().unwrap().to_owned(), dropped)
+    });
+    for (load, dropped) in reports {
+        let is_apart = ["fillrandom", "levelstats", "xxh3"].contains(&load.as_str());
+        assert_eq!(dropped.is_none(), is_apart, "{load}");
+        let by = dropped.unwrap_or_else(|| "system".to_owned());
+        assert!(["system", "store_files"].contains(&by.as_str()), "{by}");
+    }
+    // The text says the same.
+    let mut program = program("fillrandom,readrandom");
+    let output = program.args(["--num", "2000", "--drop-caches"]).output();
+    let table = text(output.unwrap().stdout);
+    assert_eq!(
+        table.matches("  dropped before the load: the ").count(),
+        1,
+        "{table}"
+    );
+}

@@ -38,6 +38,7 @@ fn wrong_arguments_begin_no_campaign() {
         (["fillseq", "--engine", "windrow-buffered"], "--engines"),
         (["ycsb-load", "--value-size", "4"], "at least 8 bytes"),
         (["fillseq", "--size-ratio", "0.5"], "size_ratio"),
+        (["fillseq", "--memory", "1M"], "the minimum is 64 MiB"),
     ] {
         let output = compare(&[&begun[..], &request].concat());
         let reported = str::from_utf8(&output.stderr).unwrap();

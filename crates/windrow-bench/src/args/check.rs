@@ -24,6 +24,9 @@ impl BenchArgs {
         if let Some(left) = self.memory {
             check_left(left)?;
         }
+        if self.drop_caches && !cfg!(target_os = "linux") {
+            return refuse("--drop-caches needs Linux");
+        }
         self.windrow_options().map(drop)
     }
 

@@ -229,6 +229,11 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 
+    /// Before each load on existing data: close the store, write dirty pages, and drop the page cache. Users without
+    /// the rights of root drop the pages of the store's files only
+    #[arg(long)]
+    pub drop_caches: bool,
+
     /// Seed of all keys and values
     #[arg(long, value_name = "S", default_value_t = SEED)]
     pub seed: u64,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
 
 use super::Run;
-use crate::Report;
 use crate::report::figures::Spread;
+use crate::{DroppedCaches, Report};
 
 /// A figure of a report; `None` if the engine or the system does not report it.
 type Figure = fn(&Report) -> Option<f64>;
@@ -234,16 +234,28 @@ pub fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
         let settings = settings(engine, runs).map(|report| &report.settings);
         (engine.to_owned(), json!(settings))
     });
-    json!({ "group": group, "settings": by_engine.collect::<Map<_, _>>() })
+    json!({
+        "group": group,
+        "settings": by_engine.collect::<Map<_, _>>(),
+        "dropped_caches": dropped_caches(runs),
+    })
 }
 
-/// The settings of every engine as text, one line each.
+/// The caches that the bench dropped before the loads of `runs`.
+fn dropped_caches(runs: &[&Run]) -> Option<DroppedCaches> {
+    let mut reports = runs.iter().flat_map(|run| &run.reports);
+    reports.find_map(|report| report.dropped_caches)
+}
+
+/// The settings of every engine as text, one line each, and the caches that the bench dropped.
 pub fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
     let lines = engines.iter().filter_map(|&engine| {
         let report = settings(engine, runs)?;
         Some(format!("{engine}: {}", settings_text(report)))
     });
-    lines.collect::<Vec<_>>().join("\n")
+    let dropped = dropped_caches(runs);
+    let dropped = dropped.map(|dropped| format!("dropped before each load: {}", dropped.text()));
+    lines.chain(dropped).collect::<Vec<_>>().join("\n")
 }
 
 /// The settings of the engine of `report`.
@@ -365,6 +377,24 @@ mod tests {
             words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64 -")
         );
         assert_eq!(lines[2], words("broken failed"));
+    }
+
+    #[test]
+    fn dropped_caches_stand_below_the_settings() {
+        let mut cold = run("windrow", 0, report("windrow", 1, None, "a"));
+        assert!(!settings_lines(&["windrow"], &[&cold]).contains("dropped"));
+        let object = settings_object("group", &["windrow"], &[&cold]);
+        assert_eq!(object["dropped_caches"], Value::Null);
+        // No caches are dropped before a fill.
+        cold.reports.push(Report {
+            dropped_caches: Some(DroppedCaches::StoreFiles),
+            ..cold.reports[0].clone()
+        });
+        let lines = settings_lines(&["windrow"], &[&cold]);
+        let last = "dropped before each load: the cached pages of the store's files";
+        assert_eq!(lines.lines().last(), Some(last));
+        let object = settings_object("group", &["windrow"], &[&cold]);
+        assert_eq!(object["dropped_caches"], "store_files");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
 
+use crate::DroppedCaches;
 use crate::campaign::Campaign;
 use crate::paper::experiment::Experiment;
 
@@ -82,6 +83,7 @@ pub(super) struct LoadReport {
     pub(super) latency_curve: Option<Vec<CurvePoint>>,
     pub(super) cpu_us_per_op: Option<f64>,
     pub(super) peak_memory_bytes: Option<f64>,
+    pub(super) dropped_caches: Option<DroppedCaches>,
     pub(super) user_bytes: Option<f64>,
     pub(super) write_amplification: Option<f64>,
     pub(super) space_amplification: Option<f64>,

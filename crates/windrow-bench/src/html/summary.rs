@@ -173,6 +173,11 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     if group.loads.iter().any(|load| load.engines.len() > 1) {
         page.leaf("p", &[("class", &"note")], BOLD);
     }
+    let mut rounds = engines().flat_map(|engine| &engine.rounds);
+    if let Some(dropped) = rounds.find_map(|round| round.report.dropped_caches) {
+        let note = format!("Dropped before each load: {}.", dropped.text());
+        page.leaf("p", &[("class", &"note")], note);
+    }
     page.end_line();
 }
 

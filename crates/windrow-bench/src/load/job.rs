@@ -23,6 +23,7 @@ use crate::load::kinds::{Companion, Maintenance, Work};
 use crate::load::outcome::{Done, Outcome, Totals};
 use crate::load::record_work::RecordWorker;
 use crate::load::work::Worker;
+use crate::measure::caches::DroppedCaches;
 use crate::measure::gauge::Gauge;
 use crate::measure::process::ProcessMemory;
 use crate::measure::series::{Phase, Watched, Watcher};
@@ -38,6 +39,8 @@ pub(crate) struct Job<'a, E> {
     pub(crate) load: Load,
     pub(crate) folder: &'a Path,
     pub(crate) progress: &'a dyn Progress,
+    /// The caches that were dropped before the load.
+    pub(crate) dropped_caches: Option<DroppedCaches>,
     pub(crate) stream: u64,
     pub(crate) generation: u16,
 }
@@ -120,6 +123,7 @@ impl<E: Engine> Job<'_, E> {
             companion_rate: self.args.companion_rate(self.data),
             live_bytes: contents.live_bytes,
             is_repeatable: self.is_repeatable(contents, is_cut),
+            dropped_caches: self.dropped_caches,
             before,
             after,
             done,

@@ -354,6 +354,16 @@ impl Load {
         !self.is_fill() && !takes_anything && !starts_empty
     }
 
+    /// Whether the load works on existing data, so what the caches hold matters.
+    pub(crate) fn meets_caches(self) -> bool {
+        let is_apart = match self.work() {
+            Work::Store(maintenance) => maintenance != Maintenance::Compact,
+            Work::Machine(_) => true,
+            _ => self.is_fill(),
+        };
+        !is_apart
+    }
+
     /// Whether one thread runs the whole load.
     pub(crate) fn is_alone(self) -> bool {
         self == Self::ReadToCache || matches!(self.work(), Work::Replay | Work::Store(_))

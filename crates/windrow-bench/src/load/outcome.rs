@@ -6,6 +6,7 @@ use std::path::Path;
 use windrow::{Error, Result};
 
 use crate::load::kinds::{Companion, Maintenance, Work};
+use crate::measure::caches::DroppedCaches;
 use crate::measure::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::measure::tally::Tally;
 use crate::{CompanionReport, Counters, Engine, IoShape, Load, Report, SeriesPoint, StallShape};
@@ -58,6 +59,7 @@ pub(crate) struct Outcome<'a, E> {
     pub(crate) companion_rate: u64,
     pub(crate) live_bytes: Option<u64>,
     pub(crate) is_repeatable: bool,
+    pub(crate) dropped_caches: Option<DroppedCaches>,
     pub(crate) before: Totals,
     pub(crate) after: Totals,
     pub(crate) done: Done,
@@ -114,6 +116,7 @@ impl<E: Engine> Outcome<'_, E> {
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
             repeatable: self.is_repeatable,
+            dropped_caches: self.dropped_caches,
             user_bytes: tally.user_bytes,
             write_amplification: per_user_byte(written_bytes),
             io_amplification: per_user_byte(written_bytes + read_bytes),

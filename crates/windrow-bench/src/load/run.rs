@@ -9,6 +9,7 @@ use crate::data::random::mix;
 use crate::engine::owned_folder::OwnedFolder;
 use crate::load::contents::Contents;
 use crate::load::job::Job;
+use crate::measure::caches::drop_caches;
 use crate::measure::memory::HeldMemory;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
@@ -68,6 +69,13 @@ pub fn run_loads<E: Engine>(
             contents = Contents::nothing(load, &data)?;
             empty::<E>(&folder)?;
         }
+        let mut dropped_caches = None;
+        if args.drop_caches && load.meets_caches() && is_store::<E>(&folder) {
+            if let Some(engine) = engine.take() {
+                engine.close()?;
+            }
+            dropped_caches = Some(drop_caches(&folder)?);
+        }
         let open = match engine.take() {
             Some(engine) => engine,
             // A load that cannot run creates no store.
@@ -92,6 +100,7 @@ pub fn run_loads<E: Engine>(
             load,
             folder: &folder,
             progress,
+            dropped_caches,
             stream: stream(&args.loads()[..position], load),
             generation: u16::try_from(position).unwrap_or(u16::MAX),
         };

@@ -1,5 +1,6 @@
 //! The measures of a load: time, operations and latencies of each thread, and the time series.
 
+pub(crate) mod caches;
 pub(crate) mod child_process;
 pub(crate) mod gauge;
 pub(crate) mod memory;

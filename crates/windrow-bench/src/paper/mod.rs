@@ -25,7 +25,9 @@ use windrow::{Error, Result};
 use crate::campaign::{Campaign, CampaignProgress, Header, Order, Run};
 use crate::check_destination;
 use crate::html::{self, CampaignRecord};
+use crate::measure::memory::check_left;
 use crate::paper::experiment::{Experiment, Verdict};
+use crate::parse_bytes;
 use findings::Findings;
 use run_spec::{Results, RunSpec, Scale};
 
@@ -51,6 +53,14 @@ pub struct PaperArgs {
     /// Folder for the databases [default: the folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
+
+    /// Memory that the machine has left for each run, as for `run`
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory: Option<u64>,
+
+    /// Drop caches before each load on existing data, as for `run`
+    #[arg(long)]
+    pub drop_caches: bool,
 }
 
 /// The prefix of the commands of campaigns.
@@ -64,7 +74,28 @@ impl PaperArgs {
             id => id,
         });
         let ids: Vec<String> = ids.collect();
-        format!("{COMMAND}{} --scale {}", ids.join(" "), self.scale)
+        let settings = self.settings().map(|word| format!(" {word}"));
+        let settings: String = settings.collect();
+        format!(
+            "{COMMAND}{} --scale {}{settings}",
+            ids.join(" "),
+            self.scale
+        )
+    }
+
+    /// The settings of every run.
+    fn settings(&self) -> impl Iterator<Item = String> {
+        let memory = self
+            .memory
+            .map(|left| ["--memory".to_owned(), left.to_string()]);
+        let caches = self.drop_caches.then(|| "--drop-caches".to_owned());
+        memory.into_iter().flatten().chain(caches)
+    }
+
+    /// `order` with these settings.
+    fn with_settings(&self, mut order: Order) -> Order {
+        order.arguments.extend(self.settings());
+        order
     }
 
     /// The arguments of a campaign of experiments.
@@ -113,9 +144,10 @@ impl Plan {
     }
 
     /// The verdict on `runs`.
-    fn judged(&self, scale: Scale, runs: &[Run]) -> Result<Experiment> {
+    fn judged(&self, args: &PaperArgs, runs: &[Run]) -> Result<Experiment> {
+        let scale = Scale(args.scale);
         let commands = (self.runs)(scale).into_iter();
-        let commands = commands.map(|run| run.order(self.id, 0).command());
+        let commands = commands.map(|run| args.with_settings(run.order(self.id, 0)).command());
         let commands: Vec<String> = commands.collect();
         let findings = (self.judge)(scale, Results(runs))?;
         Ok(Experiment {
@@ -173,6 +205,9 @@ pub fn paper(
     }
     let scale = Scale(args.scale);
     let chosen = chosen(&args.ids)?;
+    if let Some(left) = args.memory {
+        check_left(left)?;
+    }
     if let Some(path) = &args.output {
         // Fails now instead of after an hour of runs.
         check_destination(path, &args.campaign)?;
@@ -182,7 +217,7 @@ pub fn paper(
     for experiment in &chosen {
         for order in experiment.orders(scale) {
             if !orders.iter().any(|other| other.label == order.label) {
-                orders.push(order);
+                orders.push(args.with_settings(order));
             }
         }
     }
@@ -199,7 +234,7 @@ pub fn paper(
             }
             run(&mut campaign, &order, args.folder.as_deref(), progress)?;
         }
-        let judged = experiment.judged(scale, campaign.runs())?;
+        let judged = experiment.judged(args, campaign.runs())?;
         each(&judged)?;
         experiments.push(judged);
     }
@@ -225,7 +260,7 @@ pub(crate) fn judged(command: &str, file: &Path) -> Result<Option<CampaignRecord
     let is_whole = |plan: &&Plan| (plan.orders(scale)).all(|order| campaign.has(&order.label));
     let experiments = chosen
         .filter(is_whole)
-        .map(|plan| plan.judged(scale, campaign.runs()));
+        .map(|plan| plan.judged(&args, campaign.runs()));
     let experiments = experiments.collect::<Result<_>>()?;
     Ok(Some(CampaignRecord::of_experiments(&campaign, experiments)))
 }

@@ -230,6 +230,30 @@ fn each_round_has_every_run_once() {
 }
 
 #[test]
+fn settings_of_the_device_reach_every_run() {
+    let words = "LS-E4 --scale 1 --memory 300M --drop-caches";
+    let args = PaperArgs::of_command(&format!("{COMMAND}{words}")).unwrap();
+    let command = "windrow-bench paper LS-E4 --scale 1 --memory 314572800 --drop-caches";
+    assert_eq!(args.command(), command);
+    let plan = plans().find(|plan| plan.id == "LS-E4").unwrap();
+    let plain: Vec<Order> = plan.orders(Scale(1.0)).collect();
+    let ends = [" --memory 314572800 --drop-caches", ""];
+    let none = PaperArgs::of_command(&format!("{COMMAND}LS-E4 --scale 1")).unwrap();
+    for (args, end) in [args, none].iter().zip(ends) {
+        for order in &plain {
+            let expected = order.command() + end;
+            assert_eq!(args.with_settings(order.clone()).command(), expected);
+        }
+        let runs: Vec<Run> = plain
+            .iter()
+            .map(|order| run(order.clone(), |load| made_up(load, &mut || 1.0)))
+            .collect();
+        let judged = plan.judged(args, &runs).unwrap();
+        assert!(judged.commands.iter().all(|command| command.ends_with(end)));
+    }
+}
+
+#[test]
 fn settings_name_the_scale_of_their_runs() {
     assert_eq!(Scale(1.0).reported("ten entries"), "ten entries");
     assert!(Scale(0.5).reported("ten entries").contains("0.5 times"));

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::report::figures::throughput;
 
 use crate::{
-    BenchArgs, CompactionShape, CompanionReport, CurvePoint, IoShape, LevelShape, OperationReport,
-    Percentiles, SeparatedReads, SeriesPoint, StallShape,
+    BenchArgs, CompactionShape, CompanionReport, CurvePoint, DroppedCaches, IoShape, LevelShape,
+    OperationReport, Percentiles, SeparatedReads, SeriesPoint, StallShape,
 };
 
 /// The result of one load.
@@ -59,6 +59,9 @@ pub struct Report {
     /// Whether the reads follow from the seed. They do not during or after concurrent writes in a random order,
     /// until the next fill.
     pub repeatable: bool,
+    /// The caches that the bench dropped before the load.
+    #[serde(default)]
+    pub dropped_caches: Option<DroppedCaches>,
     /// Bytes of the keys and values that the load wrote.
     pub user_bytes: u64,
     /// Bytes that the engine wrote per user byte during the load and the settling. None if the load wrote
@@ -191,6 +194,9 @@ pub(crate) fn row(report: &Report) -> String {
             "",
             latencies(&companion.done.latency)
         ));
+    }
+    if let Some(dropped) = report.dropped_caches {
+        lines.push(format!("  dropped before the load: {}", dropped.text()));
     }
     let separated = report.separated_reads;
     if separated != SeparatedReads::default() {

@@ -45,3 +45,27 @@ fn a_bench_shows_progress_and_latencies_on_request() {
     assert!(done(&output).contains("100.00000 %"));
     assert!(problem(&output).starts_with("fillseq: "), "{output:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_bench_leaves_memory_and_drops_caches() {
+    let folder = TempDir::new().unwrap();
+    let with = |memory: &str| {
+        let loads = ["bench", "fillrandom,readrandom", "--num", "1000"];
+        let settings = ["--memory", memory, "--drop-caches", "--json"];
+        windrow(&folder, &[&loads[..], &settings].concat())
+    };
+    assert_eq!(code(&with("1M")), 1);
+    let available = fs::read_to_string("/proc/meminfo").unwrap();
+    let (_, available) = available.split_once("MemAvailable:").unwrap();
+    let kibibytes = available.split_whitespace().next().unwrap();
+    let kibibytes: u64 = kibibytes.parse().unwrap();
+    // It locks little, since other tests need memory, too.
+    let left = kibibytes - (256 << 10).min(kibibytes / 2);
+    let output = with(&format!("{left}K"));
+    if problem(&output).contains("ulimit -l") {
+        eprintln!("skipped: {}", problem(&output));
+        return;
+    }
+    assert!(json(&output)["dropped_caches"].is_string(), "{output:?}");
+}

@@ -201,3 +201,17 @@ fn failures_stand_with_passed_runs() {
     assert!(facts.contains("Runs1Failed3"), "{facts}");
     assert!(text(document.root_element()).contains("only failures"));
 }
+
+#[test]
+fn dropped_caches_are_noted_below_the_table() {
+    let mut report = whole_report("readrandom", "windrow", 1e5);
+    let whole = |report: &Value| {
+        let campaign = parse(&[header(), child("windrow", 0, "g", &[report.clone()])]);
+        check_form(&campaign);
+        text(document(&page(&campaign)).root_element())
+    };
+    assert!(!whole(&report).contains("Dropped"));
+    report["dropped_caches"] = json!("system");
+    let note = "Dropped before each load: the page cache of the system.";
+    assert!(whole(&report).contains(note));
+}
