@@ -139,3 +139,42 @@ fn caches_are_dropped_before_loads_on_existing_data() {
         "{table}"
     );
 }
+
+/// Data that the program has just written is in the page cache, so only cold reads reach the device.
+#[test]
+#[cfg(target_os = "linux")]
+fn reports_count_what_reaches_the_device() {
+    // A folder on the device of the build: other places may be in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let reports = |loads: &str, flags: &[&str]| -> Vec<serde_json::Value> {
+        let mut program = program(loads);
+        let settings = ["--num", "20000", "--ops", "2000", "--json", "--db"];
+        program.args(settings).arg(folder.path()).args(flags);
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let lines = text(output.stdout);
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    };
+    let cold = &reports("fillrandom,readrandom,readmissing", &["--drop-caches"])[1..];
+    let read = |report: &serde_json::Value| report["device_read_bytes_per_op"].as_f64();
+    let Some(cold_bytes) = read(&cold[0]) else {
+        eprintln!("skipped: the kernel does not count the I/O of a process with devices");
+        return;
+    };
+    let of_device = |report: &serde_json::Value| report["device_reads"].as_u64();
+    if of_device(&cold[0]) == None && cold_bytes == 0.0 {
+        eprintln!("skipped: {} is on no device", folder.path().display());
+        return;
+    }
+    assert!(
+        cold_bytes > 0.0 && of_device(&cold[0]) != Some(0),
+        "{cold:?}"
+    );
+    let per_asked = cold[0]["device_read_bytes_per_user_byte"].as_f64();
+    assert!(per_asked > Some(0.0), "{cold:?}");
+    // These reads return nothing.
+    assert!(cold[1]["device_read_bytes_per_user_byte"].is_null());
+}

@@ -14,7 +14,7 @@ use crate::{DroppedCaches, Report};
 type Figure = fn(&Report) -> Option<f64>;
 
 /// The compared figures, by their names in reports.
-const FIGURES: [(&str, Figure); 22] = [
+const FIGURES: [(&str, Figure); 26] = [
     (UNSETTLED, |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
     (RATE, |report| Some(report.rate())),
@@ -48,6 +48,14 @@ const FIGURES: [(&str, Figure); 22] = [
     ("process_written_bytes", |report| {
         report.process_written_bytes.map(|bytes| bytes as f64)
     }),
+    (DEVICE_READS, |report| report.device.device_reads_per_op),
+    (DEVICE_READ, |report| report.device.device_read_bytes_per_op),
+    (DEVICE_WRITTEN, |report| {
+        report.device.device_written_bytes_per_op
+    }),
+    (DEVICE_PER_ASKED, |report| {
+        report.device.device_read_bytes_per_user_byte
+    }),
     (COMPANION, |report| {
         report.companion.as_ref().map(|done| done.per_second)
     }),
@@ -66,6 +74,10 @@ const P99: &str = "p99_us";
 const WRITTEN: &str = "process_written_per_user_byte";
 const OWN_WRITTEN: &str = "write_amplification";
 const SPACE: &str = "space_amplification";
+const DEVICE_READS: &str = "device_reads_per_op";
+const DEVICE_READ: &str = "device_read_bytes_per_op";
+const DEVICE_WRITTEN: &str = "device_written_bytes_per_op";
+const DEVICE_PER_ASKED: &str = "device_read_bytes_per_user_byte";
 const COMPANION: &str = "companion_per_second";
 const MEMORY: &str = "peak_memory_bytes";
 
@@ -156,7 +168,8 @@ impl<'a> Comparison<'a> {
 
     /// The most important figures as text, one line per engine. Range and ratio are those of the rate with
     /// settling, or without it if the load only reads. The last column is the rate of the companion: fewer writes
-    /// make reads cheaper.
+    /// make reads cheaper. The four columns before it are requests and bytes that reached the device: read requests,
+    /// bytes read, and bytes written per operation, and bytes read per byte that the reads returned.
     pub fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
@@ -176,7 +189,7 @@ impl<'a> Comparison<'a> {
                 shown(rounds.spread(figure).map(|spread| spread.median), show)
             };
             format!(
-                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
+                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 rounds.engine,
                 median(UNSETTLED, kilo),
                 median(SETTLED, kilo),
@@ -187,6 +200,10 @@ impl<'a> Comparison<'a> {
                 median(SPACE, |ratio| format!("{ratio:.2}x")),
                 median(P99, |micros| format!("{micros:.1}")),
                 median(MEMORY, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
+                median(DEVICE_READS, |reads| format!("{reads:.3}")),
+                median(DEVICE_READ, |bytes| format!("{bytes:.0}")),
+                median(DEVICE_WRITTEN, |bytes| format!("{bytes:.0}")),
+                median(DEVICE_PER_ASKED, |ratio| format!("{ratio:.2}x")),
                 median(COMPANION, kilo),
             )
         });
@@ -197,7 +214,7 @@ impl<'a> Comparison<'a> {
 /// The heading of [`Comparison::lines`].
 pub fn heading() -> String {
     format!(
-        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
+        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "load",
         "engine",
         "kops/s",
@@ -210,6 +227,10 @@ pub fn heading() -> String {
         "space",
         "p99 us",
         "peak MiB",
+        "dev reads",
+        "dev B in",
+        "dev B out",
+        "per asked",
         "companion"
     )
 }
@@ -307,6 +328,8 @@ mod tests {
             "repeatable": true, "user_bytes": 10, "write_amplification": 3.0, "io_amplification": 4.0,
             "separated_reads": { "transient_log_reads": 0, "value_log_reads": 0, "prefetched": 0 },
             "read_bytes": 10, "written_bytes": 30, "io_stats": io_stats,
+            "device_reads_per_op": 1.5, "device_read_bytes_per_op": 6144.0,
+            "device_written_bytes_per_op": 512.0,
             "process_read_bytes": 20, "process_written_bytes": 35,
             "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
             "disk_bytes": 1, "space_amplification": space, "levels": [], "series": [],
@@ -370,11 +393,13 @@ mod tests {
         };
         assert_eq!(
             lines[0],
-            words("ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64 -")
+            words(
+                "ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64 1.500 6144 512 - -"
+            )
         );
         assert_eq!(
             lines[1],
-            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64 -")
+            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64 1.500 6144 512 - -")
         );
         assert_eq!(lines[2], words("broken failed"));
     }

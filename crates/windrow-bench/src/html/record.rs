@@ -91,6 +91,10 @@ pub(super) struct LoadReport {
     pub(super) written_bytes: Option<f64>,
     pub(super) process_read_bytes: Option<f64>,
     pub(super) process_written_bytes: Option<f64>,
+    pub(super) device_reads_per_op: Option<f64>,
+    pub(super) device_read_bytes_per_op: Option<f64>,
+    pub(super) device_written_bytes_per_op: Option<f64>,
+    pub(super) device_read_bytes_per_user_byte: Option<f64>,
     /// Not empty for engines with their own counters.
     pub(super) io_stats: Option<Vec<IgnoredAny>>,
     pub(super) companion: Option<Companion>,

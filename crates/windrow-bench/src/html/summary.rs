@@ -14,7 +14,7 @@ struct Column {
     figure: fn(&LoadReport) -> Option<f64>,
 }
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 16] = [
     Column {
         heading: "ops/s",
         format: number::quantity,
@@ -51,6 +51,26 @@ const COLUMNS: [Column; 12] = [
         figure: LoadReport::own_read_bytes_per_op,
     },
     Column {
+        heading: "device reads/op",
+        format: number::quantity,
+        figure: |report| report.device_reads_per_op,
+    },
+    Column {
+        heading: "device read/op",
+        format: number::bytes,
+        figure: |report| report.device_read_bytes_per_op,
+    },
+    Column {
+        heading: "device written/op",
+        format: number::bytes,
+        figure: |report| report.device_written_bytes_per_op,
+    },
+    Column {
+        heading: "device read",
+        format: number::ratio,
+        figure: |report| report.device_read_bytes_per_user_byte,
+    },
+    Column {
         heading: "space",
         format: number::ratio,
         figure: |report| report.space_amplification,
@@ -78,7 +98,7 @@ const COLUMNS: [Column; 12] = [
 ];
 
 /// The meanings of the headings.
-pub(super) const TERMS: [(&str, &str); 12] = [
+pub(super) const TERMS: [(&str, &str); 14] = [
     (
         "rate",
         "median over the rounds of the operations per second, with the settling of background work if \
@@ -106,6 +126,15 @@ pub(super) const TERMS: [(&str, &str); 12] = [
         "the same by the engine's own count, if it has one. Compare these only between runs of one \
          engine with one block source. Windrow counts a block of a mapped table when it verifies the \
          block, at its first read, and does not count separated values that gets and scans read",
+    ),
+    (
+        "device reads/op",
+        "read requests that reached the device per operation, of all programs on the machine",
+    ),
+    (
+        "device read/op, device written/op, device read",
+        "bytes of this process that came from the device or go to it, mapped files included, per operation; the last \
+         per byte of keys and values that the reads returned. What the page cache has counts only in the others",
     ),
     ("space", "bytes of all files per live byte, after settling"),
     ("p99", "the 99th percentile of latencies"),

@@ -23,7 +23,7 @@ use crate::load::kinds::{Companion, Maintenance, Work};
 use crate::load::outcome::{Done, Outcome, Totals};
 use crate::load::record_work::RecordWorker;
 use crate::load::work::Worker;
-use crate::measure::caches::DroppedCaches;
+use crate::measure::caches::{DroppedCaches, sync};
 use crate::measure::gauge::Gauge;
 use crate::measure::process::ProcessMemory;
 use crate::measure::series::{Phase, Watched, Watcher};
@@ -113,6 +113,10 @@ impl<E: Engine> Job<'_, E> {
         ProcessMemory::lower_peak();
         let before = Totals::now(self.engine, self.folder)?;
         let done = self.measure(&task, &bound)?;
+        if self.args.drop_caches {
+            // The pages that the load has left dirty count for it, not for the next load.
+            sync();
+        }
         let after = Totals::now(self.engine, self.folder)?;
         // Whether the clock has ended the load: it has no other bound, or did not reach it.
         let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
@@ -396,6 +400,7 @@ impl<E: Engine> Job<'_, E> {
             let beside = joined(beside)?;
             let mut tally = tally?;
             tally.user_bytes += beside.user_bytes;
+            tally.returned_bytes += beside.returned_bytes;
             tally.added_bytes += beside.added_bytes;
             Ok((tally, beside))
         })

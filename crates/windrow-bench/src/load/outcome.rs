@@ -7,6 +7,7 @@ use windrow::{Error, Result};
 
 use crate::load::kinds::{Companion, Maintenance, Work};
 use crate::measure::caches::DroppedCaches;
+use crate::measure::device::{DeviceIo, DeviceReport};
 use crate::measure::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::measure::tally::Tally;
 use crate::{CompanionReport, Counters, Engine, IoShape, Load, Report, SeriesPoint, StallShape};
@@ -23,6 +24,7 @@ pub(crate) struct Totals {
     io_stats: Vec<IoShape>,
     stalls: Vec<StallShape>,
     process: Option<ProcessIo>,
+    device: Option<DeviceIo>,
     cpu_seconds: f64,
     disk_bytes: u64,
 }
@@ -35,6 +37,7 @@ impl Totals {
             io_stats: engine.io_stats(),
             stalls: engine.stalls(),
             process: ProcessIo::now().ok(),
+            device: DeviceIo::now(folder),
             cpu_seconds: cpu_seconds(),
             disk_bytes: bytes_of_files(folder)?,
         })
@@ -137,6 +140,12 @@ impl<E: Engine> Outcome<'_, E> {
             written_bytes,
             process_read_bytes: process(|io| io.read_bytes),
             process_written_bytes: process(|io| io.written_bytes),
+            device: DeviceReport::new(
+                (before.device, before.process),
+                (after.device, after.process),
+                tally.ops,
+                tally.returned_bytes,
+            ),
             peak_memory_bytes: ProcessMemory::now().peak_bytes,
             compactions: self.engine.compactions(),
             stalls: difference(|counters| counters.stalls),

@@ -123,7 +123,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         }
         let checked = self.data.check(key, value)?;
         self.records.check(record, oldest, checked.generation)?;
-        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        tally.returned(key, value, checked.fingerprint);
         tally.found += 1;
         Ok(())
     }
@@ -156,10 +156,11 @@ impl<E: Engine> RecordWorker<'_, E> {
             let record = self.data.record_of(scan.key());
             let record = record.filter(|&record| self.records.is_taken(record));
             let record = record.ok_or_else(|| foreign(scan.key()))?;
-            let checked = self.data.check(scan.key(), scan.value()?)?;
+            let value = scan.value()?;
+            let checked = self.data.check(scan.key(), value)?;
             self.records
                 .check(record, self.records.oldest(record), checked.generation)?;
-            tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+            tally.returned(scan.key(), value, checked.fingerprint);
             if left > 0 {
                 valid = scan.next()?;
             }

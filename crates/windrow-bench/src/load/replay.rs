@@ -130,7 +130,7 @@ fn check(
         };
     };
     let checked = data.check_bytes(key, value)?;
-    tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+    tally.returned(key, value, checked.fingerprint);
     tally.found += 1;
     match last {
         None => Ok(()),
@@ -167,8 +167,9 @@ fn scan(
         if !valid {
             break;
         }
-        let checked = data.check_bytes(scan.key(), scan.value()?)?;
-        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        let value = scan.value()?;
+        let checked = data.check_bytes(scan.key(), value)?;
+        tally.returned(scan.key(), value, checked.fingerprint);
         valid = scan.next()?;
         if valid {
             order.step(scan.key(), Direction::Forward)?;

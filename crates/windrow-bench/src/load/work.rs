@@ -111,7 +111,7 @@ impl<E: Engine> Worker<'_, E> {
         } else {
             self.data.check_bytes(key, value)?
         };
-        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        tally.returned(key, value, checked.fingerprint);
         Ok(())
     }
 

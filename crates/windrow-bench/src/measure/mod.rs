@@ -2,6 +2,7 @@
 
 pub(crate) mod caches;
 pub(crate) mod child_process;
+pub(crate) mod device;
 pub(crate) mod gauge;
 pub(crate) mod memory;
 pub(crate) mod process;

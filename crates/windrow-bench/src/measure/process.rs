@@ -8,13 +8,17 @@ use std::time::{Duration, Instant};
 
 use windrow::{Error, ErrorKind, Result};
 
-/// Bytes of read and write calls of this process, page cache or not.
+/// Bytes that this process has read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessIo {
-    /// Bytes read, without pages of mapped files.
+    /// Bytes of read calls, page cache or not, without pages of mapped files.
     pub(crate) read_bytes: u64,
-    /// Bytes written.
+    /// Bytes of write calls.
     pub(crate) written_bytes: u64,
+    /// Bytes that came from a device, pages of mapped files included.
+    pub(crate) device_read_bytes: Option<u64>,
+    /// Bytes of pages that it made dirty, and that go to a device.
+    pub(crate) device_written_bytes: Option<u64>,
 }
 
 impl ProcessIo {
@@ -25,13 +29,20 @@ impl ProcessIo {
     pub(crate) fn now() -> Result<Self> {
         let path = Path::new("/proc/self/io");
         let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
-        let field = |name| {
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let needed = |name| {
             let lacks = || Error::new(ErrorKind::Io, format!("/proc/self/io lacks {name}"));
-            field(&text, name).ok_or_else(lacks)
+            field(text, name).ok_or_else(lacks)
         };
         Ok(Self {
-            read_bytes: field("rchar:")?,
-            written_bytes: field("wchar:")?,
+            read_bytes: needed("rchar:")?,
+            written_bytes: needed("wchar:")?,
+            // Some kernels do not count what reaches a device.
+            device_read_bytes: field(text, "read_bytes:"),
+            device_written_bytes: field(text, "write_bytes:"),
         })
     }
 }
@@ -126,6 +137,26 @@ mod tests {
         assert_eq!(field(text, "VmHWM:"), Some(34));
         assert_eq!(field(text, "VmRSS:"), None);
         assert_eq!(field(text, "wchar:"), None);
+    }
+
+    #[test]
+    fn calls_and_the_device_have_different_counters() {
+        let calls = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\n";
+        let both = format!("{calls}read_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n");
+        let expected = ProcessIo {
+            read_bytes: 1,
+            written_bytes: 2,
+            device_read_bytes: Some(5),
+            device_written_bytes: Some(6),
+        };
+        assert_eq!(ProcessIo::parse(&both).unwrap(), expected);
+        let of_calls = ProcessIo {
+            device_read_bytes: None,
+            device_written_bytes: None,
+            ..expected
+        };
+        assert_eq!(ProcessIo::parse(calls).unwrap(), of_calls);
+        ProcessIo::parse("rchar: 1\n").unwrap_err();
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub(crate) struct Tally {
     pub(crate) checksum: u64,
     /// Bytes of keys and values that the thread wrote.
     pub(crate) user_bytes: u64,
+    /// Bytes of keys and values that reads returned.
+    pub(crate) returned_bytes: u64,
     /// Bytes of keys and values that became live.
     pub(crate) added_bytes: u64,
     /// Bytes of keys and values that became garbage.
@@ -148,6 +150,7 @@ impl Tally {
         self.found += other.found;
         self.checksum = self.checksum.wrapping_add(other.checksum);
         self.user_bytes += other.user_bytes;
+        self.returned_bytes += other.returned_bytes;
         self.added_bytes += other.added_bytes;
         self.garbage_bytes += other.garbage_bytes;
         for (mine, others) in self.latencies.iter_mut().zip(&other.latencies) {
@@ -158,6 +161,13 @@ impl Tally {
             }
         }
         Ok(())
+    }
+
+    /// Counts an entry that a read returned, with its fingerprint.
+    #[inline]
+    pub(crate) fn returned(&mut self, key: &[u8], value: &[u8], fingerprint: u64) {
+        self.returned_bytes += (key.len() + value.len()) as u64;
+        self.checksum = self.checksum.wrapping_add(fingerprint);
     }
 
     /// Counts `operations` of kind `kind` since `start`, which were `late` at that time, and sets `start` to now.

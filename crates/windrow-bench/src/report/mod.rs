@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::report::figures::throughput;
 
 use crate::{
-    BenchArgs, CompactionShape, CompanionReport, CurvePoint, DroppedCaches, IoShape, LevelShape,
-    OperationReport, Percentiles, SeparatedReads, SeriesPoint, StallShape,
+    BenchArgs, CompactionShape, CompanionReport, CurvePoint, DeviceReport, DroppedCaches, IoShape,
+    LevelShape, OperationReport, Percentiles, SeparatedReads, SeriesPoint, StallShape,
 };
 
 /// The result of one load.
@@ -90,6 +90,9 @@ pub struct Report {
     pub process_read_bytes: Option<u64>,
     /// Bytes that the process wrote by system calls, if the system reports it.
     pub process_written_bytes: Option<u64>,
+    /// The I/O that reached the device, settling included.
+    #[serde(flatten)]
+    pub device: DeviceReport,
     /// Peak of the resident memory of the process, if the system reports it: since the start of the load, or since
     /// the start of the process if the system does not reset the peak.
     pub peak_memory_bytes: Option<u64>,
@@ -197,6 +200,9 @@ pub(crate) fn row(report: &Report) -> String {
     }
     if let Some(dropped) = report.dropped_caches {
         lines.push(format!("  dropped before the load: {}", dropped.text()));
+    }
+    if report.ops > 0 {
+        lines.push(format!("  {}", report.device.text(report.ops)));
     }
     let separated = report.separated_reads;
     if separated != SeparatedReads::default() {

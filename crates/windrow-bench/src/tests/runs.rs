@@ -86,10 +86,10 @@ fn workloads_have_their_kinds_of_operations() {
     // Medium and large values are read from transient logs and value logs.
     let separated = reports[1].separated_reads;
     assert!(separated.transient_log_reads + separated.value_log_reads > 0);
-    // The table has a line for each kind of operation, one for separated values, one for compactions, and one for
+    // The table has a line for each kind of operation, one for the device, one for separated values, one for compactions, and one for
     // each cause of stalls.
     let compactions = reports[1].compactions.map_or(0, |done| done.count.min(1));
-    let lines = 4 + reports[1].stalls_by_cause.len() as u64 + compactions;
+    let lines = 5 + reports[1].stalls_by_cause.len() as u64 + compactions;
     assert_eq!(row(&reports[1]).lines().count() as u64, lines);
 }
 

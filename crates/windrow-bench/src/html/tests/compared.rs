@@ -203,6 +203,20 @@ fn failures_stand_with_passed_runs() {
 }
 
 #[test]
+fn columns_of_the_device_are_there_if_any_report_has_them() {
+    let mut report = whole_report("readrandom", "windrow", 1e5);
+    let headings = |report: &Value| {
+        let lines = [header(), child("windrow", 0, "g", &[report.clone()])];
+        let rows = rows(&page(&parse(&lines)), "summary");
+        rows[0].iter().filter(|it| it.starts_with("device")).count()
+    };
+    assert_eq!(headings(&report), 4);
+    // The system has no counters of the device, only of the process.
+    report["device_reads_per_op"] = Value::Null;
+    assert_eq!(headings(&report), 3);
+}
+
+#[test]
 fn dropped_caches_are_noted_below_the_table() {
     let mut report = whole_report("readrandom", "windrow", 1e5);
     let whole = |report: &Value| {
