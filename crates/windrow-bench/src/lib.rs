@@ -39,6 +39,7 @@ pub(crate) use load::mixgraph::Mixture;
 pub use load::run::{check_loads, run_loads};
 pub use measure::caches::DroppedCaches;
 pub use measure::device::DeviceReport;
+pub use measure::limits::{DeviceArgs, DeviceLimits};
 pub use measure::memory::{HoldArgs, hold_memory};
 pub use measure::process::wait_until_quiet;
 pub use measure::progress::{Progress, ProgressPoint};

@@ -16,8 +16,8 @@ use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::experiment::Verdict;
 use windrow_bench::paper::{PaperArgs, paper};
 use windrow_bench::{
-    BenchArgs, Engine as _, HoldArgs, Report, WindrowEngine, exit_code, header, hold_memory, lines,
-    print, print_object, reader_is_gone, run_loads,
+    BenchArgs, DeviceArgs, Engine as _, HoldArgs, Report, WindrowEngine, exit_code, header,
+    hold_memory, lines, print, print_object, reader_is_gone, run_loads,
 };
 
 /// Loads that measure Windrow
@@ -65,6 +65,11 @@ The exit code is 1 if a shape differs for an unknown reason.")]
     Paper(PaperArgs),
     /// Write the HTML page of a campaign, and its plots
     Report(ReportArgs),
+    /// Measure the limits of a device: random reads, and bandwidth
+    #[command(after_help = "\
+Example:
+  windrow-bench device .")]
+    Device(DeviceArgs),
     /// Holds all memory but a rest for a run with --memory
     #[command(hide = true)]
     HoldMemory(HoldArgs),
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
         Command::Campaign(args) => run_campaign(&args, json),
         Command::Paper(args) => repeat(&args, json),
         Command::Report(args) => write_report(&args, json),
+        Command::Device(args) => measure_device(&args, json),
         Command::HoldMemory(args) => hold_memory(&args).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
@@ -119,17 +125,33 @@ fn run_campaign(args: &RoundsArgs, json: bool) -> Result<ExitCode> {
     let comparisons = Comparison::all(&names, &runs);
     if json {
         print_object(&settings_object(group, &names, &runs))?;
+        if let Some(limits) = campaign.header().device {
+            print_object(&serde_json::json!({ "device": limits }))?;
+        }
         for comparison in &comparisons {
             print_object(&comparison.object(group))?;
         }
     } else {
         print(&settings_lines(&names, &runs))?;
+        if let Some(line) = campaign.device_line() {
+            print(&line)?;
+        }
         print(&heading())?;
         for comparison in &comparisons {
             print(&comparison.lines())?;
         }
     }
     check_checksums(&runs)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure_device(args: &DeviceArgs, json: bool) -> Result<ExitCode> {
+    let limits = args.measure()?;
+    if json {
+        print_object(&limits)?;
+    } else {
+        print(&limits.table())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

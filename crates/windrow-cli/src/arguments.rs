@@ -84,6 +84,12 @@ Examples:
 
 docs/benchmarks.md describes each load and each field of the JSON.")]
     Bench(Box<windrow_bench::BenchArgs>),
+    /// Measure the limits of a device, to compare the figures of a bench with
+    #[command(after_help = "\
+Examples:
+  windrow device .
+  windrow device /mnt/data --size 4G --seconds 5 --json")]
+    Device(windrow_bench::DeviceArgs),
     /// Predict what a load of any size costs: levels, I/O, runs per read, filters, space
     Simulate(Box<simulate::SimulateArgs>),
     /// Recommend options for a load that is described, recorded or traced, and predict its costs

@@ -282,6 +282,11 @@ impl BenchArgs {
         }
     }
 
+    /// Whether the loads are for the device and not for memory.
+    pub fn runs_on_device(&self) -> bool {
+        self.memory.is_some() || self.drop_caches
+    }
+
     /// The limit on operations per second of `load`.
     pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Rate {
         if let Some(wave) = self.mixgraph.wave().filter(|_| load == Load::MixGraph) {

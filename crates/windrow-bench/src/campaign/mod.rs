@@ -33,9 +33,9 @@ pub use self::comparison::{
 pub use self::rounds::{RoundsArgs, parsed_run, run_rounds};
 
 use self::lines::{Contents, Lines, no_campaign};
-use crate::Report;
 use crate::campaign::host::Host;
 use crate::measure::child_process::program;
+use crate::{DeviceArgs, DeviceLimits, Report};
 
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct Header {
     pub inputs: String,
     /// The machine.
     pub machine: Host,
+    /// The limits of the device of this folder, if its runs measure on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceLimits>,
     /// The parent of the folders of its runs; empty before the first run.
     #[serde(default)]
     pub folder: String,
@@ -73,6 +76,7 @@ impl Header {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             inputs: inputs.join(" "),
             machine: Host::here(),
+            device: None,
             folder: String::new(),
             began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         })
@@ -248,6 +252,8 @@ pub struct Campaign {
     runs: Vec<Run>,
     failures: Vec<Failure>,
     lines: Option<Lines>,
+    /// Whether its first run begins with the limits of the device.
+    calibrates: bool,
 }
 
 impl Campaign {
@@ -264,6 +270,7 @@ impl Campaign {
             runs: Vec::new(),
             failures: Vec::new(),
             lines: None,
+            calibrates: false,
         };
         if let Some(path) = file {
             let (lines, contents) = Lines::open(path)?;
@@ -298,7 +305,21 @@ impl Campaign {
             runs: contents.runs,
             failures: contents.failures,
             lines: None,
+            calibrates: false,
         })
+    }
+
+    /// Measures the limits of the device before the first run, if `runs_on_device`.
+    #[must_use]
+    pub fn calibrated(mut self, runs_on_device: bool) -> Self {
+        self.calibrates = runs_on_device;
+        self
+    }
+
+    /// The limits of the device as a line, if the campaign has them.
+    pub fn device_line(&self) -> Option<String> {
+        let limits = self.header.device?;
+        Some(format!("device: {}", limits.text()))
     }
 
     /// The header.
@@ -384,6 +405,9 @@ impl Campaign {
         self.now.folder = whole.display().to_string();
         if !self.header.folder.is_empty() || !self.runs.is_empty() || !self.failures.is_empty() {
             return self.header.check(&self.now);
+        }
+        if self.calibrates {
+            self.now.device = Some(DeviceArgs::of(parent).measure()?);
         }
         if let Some(lines) = &mut self.lines {
             lines.begin(&self.now)?;

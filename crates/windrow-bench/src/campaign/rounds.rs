@@ -103,7 +103,7 @@ impl RoundsArgs {
 pub fn run_rounds(args: &RoundsArgs, progress: &mut impl CampaignProgress) -> Result<Campaign> {
     let bench = args.checked()?;
     let header = Header::now(args.command(), bench.inputs())?;
-    let mut campaign = Campaign::open(Some(&args.file), header)?;
+    let mut campaign = Campaign::open(Some(&args.file), header)?.calibrated(bench.runs_on_device());
     for round in 0..args.rounds {
         let order = args.order(round);
         if !campaign.has(&order.label) {

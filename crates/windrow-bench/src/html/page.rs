@@ -322,6 +322,7 @@ fn write_header(header: &mut Markup, campaign: &CampaignRecord) {
         ("Cores", machine.cores.map(|cores| cores.to_string())),
         ("Memory", machine.memory_bytes.map(number::bytes)),
         ("System", machine.system.clone()),
+        ("Device", campaign.device.map(|limits| limits.text())),
         ("Engines", Some(engines)),
         ("Runs", (runs > 0).then(|| runs.to_string())),
         ("Failed", (failures > 0).then(|| failures.to_string())),

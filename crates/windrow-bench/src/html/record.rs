@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
 
-use crate::DroppedCaches;
 use crate::campaign::Campaign;
 use crate::paper::experiment::Experiment;
+use crate::{DeviceLimits, DroppedCaches};
 
 /// A campaign: its command, machine, experiments and runs.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +25,8 @@ pub struct CampaignRecord {
     pub version: String,
     /// Its machine.
     pub machine: Machine,
+    /// The limits of its device.
+    pub device: Option<DeviceLimits>,
     /// Its experiments of papers.
     pub experiments: Vec<Experiment>,
     /// All runs in the order of the file, failed ones included.
@@ -176,6 +178,7 @@ struct HeaderRecord {
     began: Option<String>,
     version: Option<String>,
     machine: Option<Machine>,
+    device: Option<DeviceLimits>,
 }
 
 impl CampaignRecord {
@@ -199,6 +202,7 @@ impl CampaignRecord {
                 memory_bytes: Some(machine.memory_bytes as f64),
                 system: Some(machine.system.clone()),
             },
+            device: header.device,
             experiments,
             runs: failed.chain(passed).collect(),
         }
@@ -244,6 +248,7 @@ impl CampaignRecord {
             began: campaign.began.unwrap_or_default(),
             version: campaign.version.unwrap_or_default(),
             machine: campaign.machine.unwrap_or_default(),
+            device: campaign.device,
             experiments: Vec::new(),
             runs: Vec::new(),
         })

@@ -4,6 +4,7 @@ pub(crate) mod caches;
 pub(crate) mod child_process;
 pub(crate) mod device;
 pub(crate) mod gauge;
+pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod progress;

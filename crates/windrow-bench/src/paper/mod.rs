@@ -212,7 +212,8 @@ pub fn paper(
         // Fails now instead of after an hour of runs.
         check_destination(path, &args.campaign)?;
     }
-    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command(), [])?)?;
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command(), [])?)?
+        .calibrated(args.settings().next().is_some());
     let mut orders: Vec<Order> = Vec::new();
     for experiment in &chosen {
         for order in experiment.orders(scale) {

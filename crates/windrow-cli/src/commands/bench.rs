@@ -1,7 +1,7 @@
-//! `bench`: loads and what they cost.
+//! `bench`: loads and what they cost. `device`: what the device can do at most.
 
 use windrow::Result;
-use windrow_bench::{BenchArgs, WindrowEngine, header, lines, run_loads};
+use windrow_bench::{BenchArgs, DeviceArgs, WindrowEngine, header, lines, run_loads};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -17,5 +17,12 @@ pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Outcome> {
         output.line(lines(report, args))?;
         output.flush()
     })?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn device(args: &DeviceArgs, output: &mut Output) -> Result<Outcome> {
+    let limits = args.measure()?;
+    output.object(&limits)?;
+    output.line(limits.table())?;
     Ok(Outcome::Done)
 }

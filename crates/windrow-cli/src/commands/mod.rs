@@ -44,6 +44,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Checkpoint(args) => checkpoint::run(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
+        Command::Device(args) => bench::device(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Advise(args) => advise::run(&args, output),
         Command::Completions(args) => shell::completions(&args, Arguments::command(), output),

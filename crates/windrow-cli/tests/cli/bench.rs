@@ -69,3 +69,15 @@ fn a_bench_leaves_memory_and_drops_caches() {
     }
     assert!(json(&output)["dropped_caches"].is_string(), "{output:?}");
 }
+
+#[test]
+#[cfg(unix)]
+fn a_device_has_limits() {
+    let folder = TempDir::new().unwrap();
+    let small = ["device", ".", "--size", "2M", "--seconds", "0.01"];
+    let output = windrow(&folder, &small);
+    assert!(done(&output).contains("sequential reads"), "{output:?}");
+    let limits = json(&windrow(&folder, &[&small[..], &["--json"]].concat()));
+    assert!(limits["random_reads_per_second"].as_f64() > Some(0.0));
+    assert_eq!(code(&windrow(&folder, &["device", "missing"])), 2);
+}

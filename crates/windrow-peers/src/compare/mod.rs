@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, ValueEnum};
+use serde_json::json;
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::campaign::{
     Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, parsed_run,
@@ -206,16 +207,19 @@ struct Progress {
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let groups = args.groups()?;
     let (mut all, mut inputs) = (0, BTreeSet::new());
+    let mut runs_on_device = false;
     for group in &groups {
         let engines = args.engines(group);
         for &engine in &engines {
             let bench = checked(group, engine)?;
+            runs_on_device |= bench.runs_on_device();
             inputs.extend(bench.inputs().map(Path::to_owned));
         }
         all += group.rounds as usize * engines.len();
     }
     let header = Header::now(args.command(), inputs.iter().map(PathBuf::as_path))?;
-    let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
+    let campaign = Campaign::open(args.campaign.as_deref(), header)?;
+    let mut campaign = campaign.calibrated(runs_on_device);
     let mut course = Progress {
         begun: 0,
         all,
@@ -231,6 +235,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         let runs = campaign.runs().iter();
         let runs: Vec<&Run> = runs.filter(|run| run.group == group.name).collect();
         if ran.is_ok() || !runs.is_empty() {
+            show_device(&campaign, args.json)?;
             agreed = agreed.and(show(group, &engines, &runs, args.json));
         }
         show_failures(group, &campaign, args.json)?;
@@ -309,6 +314,15 @@ fn run_group(
         }
     }
     Ok(())
+}
+
+/// Prints the limits of the device, if the campaign has them.
+fn show_device(campaign: &Campaign, json: bool) -> Result<()> {
+    match (campaign.header().device, campaign.device_line()) {
+        (Some(limits), _) if json => print_object(&json!({ "device": limits })),
+        (_, Some(line)) => print(&format!("\n{line}")),
+        _ => Ok(()),
+    }
 }
 
 /// Prints the comparison of `runs` in `group`.

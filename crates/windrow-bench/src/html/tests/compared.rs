@@ -217,6 +217,27 @@ fn columns_of_the_device_are_there_if_any_report_has_them() {
 }
 
 #[test]
+fn the_limits_of_the_device_are_facts_of_the_campaign() {
+    let mut header = header();
+    let whole = |header: &Value| {
+        let report = whole_report("readrandom", "windrow", 1e5);
+        let campaign = parse(&[header.clone(), child("windrow", 0, "g", &[report])]);
+        check_form(&campaign);
+        text(document(&page(&campaign)).root_element())
+    };
+    assert!(!whole(&header).contains("random reads of 4 KiB"));
+    header["campaign"]["device"] = json!({
+        "random_reads_per_second": 5000.0, "random_reads_at_32_per_second": 90e3,
+        "sequential_read_bytes_per_second": f64::from(1 << 30),
+        "sequential_written_bytes_per_second": f64::from(1 << 29), "is_direct": true,
+    });
+    let limits = "Devicerandom reads of 4 KiB, one at a time: 5000 per second; random reads of 4 KiB, 32 at a time: \
+                  90000 per second; sequential reads: 1024.0 MiB/s; sequential writes: 512.0 MiB/s; measured without \
+                  the page cache";
+    assert!(whole(&header).contains(limits), "{}", whole(&header));
+}
+
+#[test]
 fn dropped_caches_are_noted_below_the_table() {
     let mut report = whole_report("readrandom", "windrow", 1e5);
     let whole = |report: &Value| {
