@@ -32,7 +32,7 @@ pub(crate) fn head(key: &[u8]) -> u64 {
 }
 
 /// Searches a sorted list of distinct byte strings.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct PrefixIndex {
     /// The prefix of all keys.
     common: Box<[u8]>,

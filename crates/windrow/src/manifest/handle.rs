@@ -62,9 +62,9 @@ impl FileHandle {
         self.visits.load(Ordering::Relaxed)
     }
 
-    /// Counts `visits` more such runs.
-    pub(crate) fn note_visits(&self, visits: u64) {
-        self.visits.fetch_add(visits, Ordering::Relaxed);
+    /// Counts one more such run, and returns how many there are.
+    pub(crate) fn note_visit(&self) -> u64 {
+        self.visits.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The smallest key.

@@ -1,58 +1,53 @@
-//! The files of one level, in the order in which reads search them.
+//! The files of one level, in the order in which reads search them, in [chunks](chunk).
 //!
 //! I1. In levels 1 and deeper the files are disjoint at user keys and in ascending order.
-//! I2. Level 0 holds the newer files first. If two of its files overlap, every entry of the newer one
+//! I2. Level 0 holds the newer files first, in one chunk. If two of its files overlap, every entry of the newer one
 //!     is newer than every entry of the older one.
+//!
+//! With n files, an edit costs the files that it changes, those of their chunks, and a step for each chunk of the
+//! level: `n / 256` steps. A search costs the same comparisons as in one list.
+//!
+//! Concurrency: immutable, except for counts of visits and costs that are computed when they are asked for; shared
+//! freely.
 
+mod chunk;
+mod costs;
+mod edit;
+
+use std::ops::Range;
 use std::result::Result;
 
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
+use crate::table::{FileSums, Measure};
 
 use super::contradiction::Contradiction;
 use super::handle::FileHandle;
+use chunk::CHUNK_FILES_MAX;
+pub(crate) use chunk::Chunk;
+use costs::Costs;
+pub(super) use edit::LevelEdit;
 
 /// The files of one level.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
-    files: Vec<Shared<FileHandle>>,
-    /// Of the files.
-    bytes: u64,
-    /// The largest key of each file; empty in level 0.
-    fences: Shared<PrefixIndex>,
-    /// The sorted runs of the level; empty in level 0.
-    segment_runs: Box<[SegmentRun]>,
+    chunks: Vec<Shared<Chunk>>,
+    /// The largest key of each chunk; empty in level 0.
+    fences: PrefixIndex,
+    /// The position of the first file of each chunk, and the bytes before it; one more than chunks.
+    starts: Vec<(usize, u64)>,
+    /// The number of sorted runs; none in level 0.
+    runs: usize,
+    sums: FileSums,
+    /// Of each chunk: what a compaction of its files costs.
+    costs: Vec<Shared<Costs>>,
 }
 
-/// The n-th segments of all files of a level, which form one sorted run. Most levels have one, which
-/// includes every file.
-#[derive(Debug)]
-pub(crate) struct SegmentRun {
-    /// The position n of the segments in their files.
-    pub(crate) segment: usize,
-    /// The files that have an n-th segment, as positions in the level.
-    files: Box<[usize]>,
-    /// The largest key of each segment.
-    fences: Shared<PrefixIndex>,
-}
-
-impl SegmentRun {
-    /// How many segments there are.
-    pub(crate) fn len(&self) -> usize {
-        self.files.len()
-    }
-
-    /// The position in the level of the file whose segment is at `position` in the run.
-    #[inline]
-    pub(crate) fn file(&self, position: usize) -> Option<usize> {
-        self.files.get(position).copied()
-    }
-
-    /// The position of the first segment whose largest key is `key` or greater.
-    #[inline]
-    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        self.fences.lower_bound(key)
-    }
+/// A place in a sorted run of a level: a chunk, and a position among its segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Place {
+    chunk: usize,
+    position: usize,
 }
 
 impl Level {
@@ -65,14 +60,14 @@ impl Level {
         files: Vec<Shared<FileHandle>>,
     ) -> Result<Shared<Self>, Contradiction> {
         let built = match level {
-            0 => Self::overlapping(files),
+            0 => Self::overlapping_files(files),
             _ => Self::disjoint(files),
         };
         built.map(Shared::new)
     }
 
     /// Level 0.
-    fn overlapping(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
+    fn overlapping_files(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
         files.sort_by_key(|file| std::cmp::Reverse(file.meta.sequence_max()));
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
@@ -84,9 +79,14 @@ impl Level {
                 }
             }
         }
+        if files.is_empty() {
+            return Ok(Self::default());
+        }
+        let chunk = Chunk::of_level_0(files);
         Ok(Self {
-            bytes: sum_bytes(&files),
-            files,
+            starts: vec![(0, 0), (chunk.files().len(), chunk.bytes())],
+            sums: *chunk.sums(),
+            chunks: vec![chunk],
             ..Self::default()
         })
     }
@@ -94,65 +94,269 @@ impl Level {
     /// A deeper level.
     fn disjoint(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
         files.sort_by(|left, right| left.smallest().cmp(right.smallest()));
-        for pair in files.windows(2) {
-            let (left, right) = (&pair[0], &pair[1]);
-            if left.largest() >= right.smallest() {
-                return Err(Contradiction::new(format!(
-                    "table files {} and {} of one level overlap",
-                    left.meta.number, right.meta.number
-                ))); // I1
-            }
+        check_order(files.iter())?;
+        let mut chunks = Vec::new();
+        split(files, &mut chunks);
+        let mut sums = FileSums::default();
+        chunks.iter().for_each(|chunk| sums.add(chunk.sums()));
+        let costs = chunks.iter().map(|_| Shared::default()).collect();
+        Ok(Self::of_chunks(chunks, costs, sums))
+    }
+
+    /// A level below level 0 of these chunks.
+    fn of_chunks(chunks: Vec<Shared<Chunk>>, costs: Vec<Shared<Costs>>, sums: FileSums) -> Self {
+        let mut starts = vec![(0, 0)];
+        let (mut files, mut bytes) = (0, 0_u64);
+        for chunk in &chunks {
+            files += chunk.files().len();
+            bytes = bytes.saturating_add(chunk.bytes());
+            starts.push((files, bytes));
         }
-        let fences = PrefixIndex::new(files.iter().map(|file| file.largest()));
-        let fences = Shared::new(fences);
-        let most = files.iter().map(|file| file.meta.segments.len()).max();
-        let segment_run = |segment: usize| {
-            let has_it = |position: &usize| files[*position].meta.segments.len() > segment;
-            let members: Box<[usize]> = (0..files.len()).filter(has_it).collect();
-            let largest = |&position: &usize| &*files[position].meta.segments[segment].largest;
-            SegmentRun {
-                segment,
-                fences: match most {
-                    Some(1) => Shared::clone(&fences),
-                    _ => Shared::new(PrefixIndex::new(members.iter().map(largest))),
-                },
-                files: members,
-            }
-        };
-        let segment_runs = (0..most.unwrap_or(0)).map(segment_run).collect();
-        Ok(Self {
-            bytes: sum_bytes(&files),
-            files,
-            fences,
-            segment_runs,
-        })
+        let largest = chunks.iter().filter_map(|chunk| chunk.files().last());
+        Self {
+            fences: PrefixIndex::new(largest.map(|file| file.largest())),
+            starts,
+            runs: chunks.iter().map(|chunk| chunk.runs()).max().unwrap_or(0),
+            sums,
+            chunks,
+            costs,
+        }
     }
 
     /// The files: newest first in level 0, in key order in the others.
-    pub(crate) fn files(&self) -> &[Shared<FileHandle>] {
-        &self.files
+    pub(crate) fn files(&self) -> impl DoubleEndedIterator<Item = &Shared<FileHandle>> + Clone {
+        self.chunks.iter().flat_map(|chunk| chunk.files())
     }
 
-    /// The bytes of the files.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+    /// The files of level 0, newest first.
+    #[inline]
+    pub(crate) fn newest_first(&self) -> &[Shared<FileHandle>] {
+        self.chunks.first().map_or(&[], |chunk| chunk.files())
     }
 
-    /// The sorted runs of the level. Not for level 0.
-    pub(crate) fn segment_runs(&self) -> &[SegmentRun] {
-        &self.segment_runs
+    /// The number of files.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.last().map_or(0, |(files, _)| *files)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Sums over the files.
+    pub(crate) fn sums(&self) -> &FileSums {
+        &self.sums
+    }
+
+    /// The chunks, in the order of the files.
+    pub(crate) fn chunks(&self) -> &[Shared<Chunk>] {
+        &self.chunks
+    }
+
+    /// The positions of the files of `chunk`.
+    pub(crate) fn positions(&self, chunk: usize) -> Range<usize> {
+        self.starts[chunk].0..self.starts[chunk + 1].0
+    }
+
+    /// The file at `position`.
+    pub(crate) fn file(&self, position: usize) -> Option<&Shared<FileHandle>> {
+        let (chunk, position) = self.chunk_of(position);
+        self.chunks.get(chunk)?.files().get(position)
+    }
+
+    /// The chunk with the file at `position`, and its position there.
+    pub(crate) fn chunk_of(&self, position: usize) -> (usize, usize) {
+        let chunk = self.starts.partition_point(|(start, _)| *start <= position);
+        let chunk = chunk.saturating_sub(1);
+        let start = self.starts.get(chunk).map_or(0, |(start, _)| *start);
+        (chunk, position - start)
+    }
+
+    /// The positions of the files that overlap these keys. Not for level 0.
+    pub(crate) fn overlapping(&self, smallest: &[u8], largest: &[u8]) -> Range<usize> {
+        let start = self.position_of(smallest);
+        let last = self.position_of(largest);
+        let reaches = |file: &Shared<FileHandle>| file.smallest() <= largest;
+        let end = last + usize::from(self.file(last).is_some_and(reaches));
+        start..end.max(start)
+    }
+
+    /// The position of the first file whose largest key is `key` or greater.
+    fn position_of(&self, key: &[u8]) -> usize {
+        let chunk = self.fences.lower_bound(key);
+        match self.chunks.get(chunk) {
+            None => self.len(),
+            Some(found) => self.starts[chunk].0 + found.lower_bound(key),
+        }
+    }
+
+    /// A sum over the files at these positions.
+    pub(crate) fn sum_within(&self, positions: Range<usize>, measure: Measure) -> u64 {
+        if measure == Measure::Bytes {
+            let bytes = self.bytes_before(positions.end);
+            return bytes.saturating_sub(self.bytes_before(positions.start));
+        }
+        let (mut position, mut sum) = (positions.start, 0_u64);
+        while position < positions.end {
+            let (number, within) = self.chunk_of(position);
+            let chunk = &self.chunks[number];
+            let end = self.starts[number + 1].0.min(positions.end);
+            let count = end - position;
+            let added = if count == chunk.files().len() {
+                chunk.sums().get(measure)
+            } else {
+                let files = chunk.files()[within..within + count].iter();
+                let measures = files.map(|file| file.meta.measure(measure));
+                measures.fold(0, u64::saturating_add)
+            };
+            sum = sum.saturating_add(added);
+            position = end;
+        }
+        sum
+    }
+
+    /// The bytes of the files before `position`.
+    fn bytes_before(&self, position: usize) -> u64 {
+        let (chunk, within) = self.chunk_of(position);
+        let before = self.starts.get(chunk).map_or(0, |(_, bytes)| *bytes);
+        let found = self.chunks.get(chunk);
+        before.saturating_add(found.map_or(0, |chunk| chunk.bytes_before(within)))
     }
 
     /// The one file that can hold `key`. Not for level 0.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
-        let file = self.files.get(self.fences.lower_bound(key))?;
+        let chunk = match &*self.chunks {
+            [only] => only,
+            chunks => chunks.get(self.fences.lower_bound(key))?,
+        };
+        let file = chunk.files().get(chunk.lower_bound(key))?;
         (file.smallest() <= key).then_some(file)
+    }
+
+    /// The number of its sorted runs: the n-th segments of all files form one. Not for level 0.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs
+    }
+
+    /// The file whose segment is at `place` of `run`.
+    #[inline]
+    pub(crate) fn segment_file(&self, run: usize, place: Place) -> Option<&Shared<FileHandle>> {
+        let chunk = self.chunks.get(place.chunk)?;
+        chunk.files().get(chunk.file_in_run(run, place.position)?)
+    }
+
+    /// The place of the first segment of `run` whose largest key is `key` or greater.
+    #[inline]
+    pub(crate) fn run_lower_bound(&self, run: usize, key: &[u8]) -> Place {
+        let chunk = match self.chunks.len() {
+            1 => 0,
+            _ => self.fences.lower_bound(key),
+        };
+        let position = match self.chunks.get(chunk) {
+            Some(found) => found.run_lower_bound(run, key),
+            None => 0,
+        };
+        self.at_or_after(run, Place { chunk, position })
+    }
+
+    /// The first place of `run`.
+    pub(crate) fn run_first(&self, run: usize) -> Place {
+        self.at_or_after(run, Place::default())
+    }
+
+    /// The last place of `run`.
+    pub(crate) fn run_last(&self, run: usize) -> Option<Place> {
+        let end = Place {
+            chunk: self.chunks.len(),
+            position: 0,
+        };
+        self.run_previous(run, end)
+    }
+
+    /// The place after `place` in `run`.
+    pub(crate) fn run_next(&self, run: usize, place: Place) -> Place {
+        let position = place.position + 1;
+        self.at_or_after(run, Place { position, ..place })
+    }
+
+    /// The place before `place` in `run`.
+    pub(crate) fn run_previous(&self, run: usize, place: Place) -> Option<Place> {
+        let Place { chunk, position } = place;
+        if let Some(position) = position.checked_sub(1) {
+            return Some(Place { chunk, position });
+        }
+        (0..chunk).rev().find_map(|chunk| {
+            let position = self.chunks[chunk].run_len(run).checked_sub(1)?;
+            Some(Place { chunk, position })
+        })
+    }
+
+    /// `place`, or the first one in the next chunk with segments of `run` if its chunk ends before.
+    #[inline]
+    fn at_or_after(&self, run: usize, mut place: Place) -> Place {
+        while let Some(chunk) = self.chunks.get(place.chunk)
+            && place.position >= chunk.run_len(run)
+        {
+            place = Place {
+                chunk: place.chunk + 1,
+                position: 0,
+            };
+        }
+        place
+    }
+
+    /// Counts a visit of the file whose segment is at `place` of `run`.
+    pub(crate) fn note_visit(&self, run: usize, place: Place) {
+        if let Some(chunk) = self.chunks.get(place.chunk)
+            && let Some(position) = chunk.file_in_run(run, place.position)
+        {
+            chunk.note_visit(position);
+        }
     }
 }
 
-fn sum_bytes(files: &[Shared<FileHandle>]) -> u64 {
-    files.iter().map(|file| file.meta.bytes()).sum()
+impl Place {
+    /// The place at `position` of a run without chunks.
+    pub(crate) fn at(position: usize) -> Self {
+        Self { chunk: 0, position }
+    }
+
+    /// The position of that place.
+    #[inline]
+    pub(crate) fn position(self) -> usize {
+        self.position
+    }
+}
+
+/// Cuts files in ascending order into chunks of about the same length.
+fn split(files: Vec<Shared<FileHandle>>, chunks: &mut Vec<Shared<Chunk>>) {
+    let count = files.len().div_ceil(CHUNK_FILES_MAX);
+    let mut rest = files.into_iter();
+    for left in (1..=count).rev() {
+        let part = rest.len().div_ceil(left);
+        chunks.push(Chunk::new(rest.by_ref().take(part).collect()));
+    }
+}
+
+/// # Errors
+/// If `files` are not disjoint and ascending (I1).
+fn check_order<'f>(
+    files: impl Iterator<Item = &'f Shared<FileHandle>>,
+) -> Result<(), Contradiction> {
+    let mut before: Option<&Shared<FileHandle>> = None;
+    for file in files {
+        if let Some(before) = before
+            && before.largest() >= file.smallest()
+        {
+            return Err(Contradiction::new(format!(
+                "table files {} and {} of one level overlap",
+                before.meta.number, file.meta.number
+            )));
+        }
+        before = Some(file);
+    }
+    Ok(())
 }
 
 fn overlap(left: &FileHandle, right: &FileHandle) -> bool {

@@ -33,7 +33,7 @@ pub(crate) use edit::{Edit, Record};
 pub(crate) use field_codec::KEYSPACE_NAME_BYTES_MAX;
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
-pub(crate) use level::Level;
+pub(crate) use level::{Level, Place};
 pub(crate) use obsolete::Obsolete;
 pub(crate) use state::ManifestState;
 pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};

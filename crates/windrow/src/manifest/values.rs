@@ -71,6 +71,16 @@ pub(crate) struct ValueLogUsage {
     pub(crate) is_open: bool,
 }
 
+/// The use that all tables together make of value files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ValueSums {
+    /// The bytes of all files of transient logs, and of their records that tables refer to.
+    pub(crate) transient_length: u64,
+    pub(crate) transient_bytes: u64,
+    /// The bytes that tables refer to through relocation tables.
+    pub(crate) relocated_bytes: u64,
+}
+
 /// The relocation of a collected value log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Relocation {
@@ -288,6 +298,20 @@ impl ValueState {
             }
         };
         logs.map(log).collect()
+    }
+
+    /// The use that all tables together make of the files.
+    pub(super) fn summed(&self) -> ValueSums {
+        let mut sums = ValueSums::default();
+        let is_transient = |it: &&ValueFileState| it.kind == ValueFileKind::TransientLog;
+        for it in self.files.values().filter(is_transient) {
+            sums.transient_length = sums.transient_length.saturating_add(it.file.length);
+            sums.transient_bytes = sums.transient_bytes.saturating_add(it.referred.bytes);
+        }
+        for it in self.relocations.values() {
+            sums.relocated_bytes = sums.relocated_bytes.saturating_add(it.referred.bytes);
+        }
+        sums
     }
 
     /// The references to each GC output through relocation tables.

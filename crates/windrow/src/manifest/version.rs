@@ -11,20 +11,20 @@
 //!
 //! Concurrency: everything is shared freely.
 
+use std::collections::BTreeMap;
 use std::result::Result;
 use std::sync::Arc;
 
-use crate::base::FileNumber;
 use crate::base::sync::Shared;
-use crate::table::FileMeta;
+use crate::table::{FileMeta, Measure};
 
 use super::contradiction::Contradiction;
 use super::handle::FileHandle;
 use super::keyspace::KeyspaceState;
-use super::level::Level;
+use super::level::{Level, LevelEdit};
 use super::obsolete::Obsolete;
 use super::value_files::ValueFiles;
-use super::values::ValueLogUsage;
+use super::values::{ValueLogUsage, ValueSums};
 
 /// All files of a keyspace at one time.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ pub(crate) struct Version {
     levels: Vec<Shared<Level>>,
     values: Shared<ValueFiles>,
     logs: Shared<Vec<ValueLogUsage>>,
+    summed: ValueSums,
 }
 
 impl Default for Version {
@@ -72,6 +73,7 @@ impl Version {
             levels: self.levels.clone(),
             values: ValueFiles::updated(&self.values, &keyspace.values, obsolete),
             logs: Shared::new(keyspace.values.logs(keyspace.flushed)),
+            summed: keyspace.values.summed(),
         }
     }
 
@@ -94,6 +96,11 @@ impl Version {
         &self.logs
     }
 
+    /// The use that all tables together make of value files.
+    pub(crate) fn value_sums(&self) -> ValueSums {
+        self.summed
+    }
+
     /// The number of transient log files: all value files except value logs and GC outputs.
     pub(crate) fn transient_files(&self) -> usize {
         self.values.iter().len() - self.logs.len()
@@ -101,8 +108,9 @@ impl Version {
 
     /// The bytes of all files, except value logs that are not sealed. Costs a look at each level.
     pub(crate) fn file_bytes(&self) -> u64 {
-        let levels = self.levels.iter().map(|level| level.bytes());
-        levels.sum::<u64>() + self.values.bytes()
+        let levels = self.levels.iter();
+        let tables = levels.map(|level| level.sums().get(Measure::Bytes));
+        tables.fold(self.values.bytes(), u64::saturating_add)
     }
 
     /// The levels, level 0 first, down to the deepest that holds files.
@@ -110,42 +118,48 @@ impl Version {
         &self.levels
     }
 
-    /// This version without the files `removes` and with the files `adds`, each with its level.
+    /// This version without the files `removes` and with the files `adds`, each with its level. Costs a look at the
+    /// [chunks](Level) that change, and a step for each chunk of their levels and the levels above.
     ///
     /// # Errors
     /// If the version lacks a removed file, or the order of a [level](Level) is broken.
     pub(crate) fn apply(
         &self,
         adds: &[(u8, Shared<FileHandle>)],
-        removes: &[(u8, FileNumber)],
+        removes: &[(u8, Shared<FileHandle>)],
     ) -> Result<Self, Contradiction> {
+        let mut edits: BTreeMap<u8, LevelEdit> = BTreeMap::new();
+        for (level, file) in adds {
+            edits
+                .entry(*level)
+                .or_default()
+                .adds
+                .push(Shared::clone(file));
+        }
+        for (level, file) in removes {
+            edits
+                .entry(*level)
+                .or_default()
+                .removes
+                .push(Shared::clone(file));
+        }
         let mut levels = self.levels.clone();
-        let changed = adds.iter().map(|(level, _)| *level);
-        let mut changed: Vec<u8> = changed
-            .chain(removes.iter().map(|(level, _)| *level))
-            .collect();
-        changed.sort_unstable();
-        changed.dedup();
-        for level in changed {
+        for (level, edit) in edits {
             let index = usize::from(level);
             if levels.len() <= index {
                 levels.resize_with(index + 1, Shared::default);
             }
-            let mut files = levels[index].files().to_vec();
-            for (_, number) in removes.iter().filter(|(removed, _)| *removed == level) {
-                let position = files.iter().position(|file| file.meta.number == *number);
-                let position = position.ok_or_else(|| {
-                    Contradiction::new(format!("table file {number} is not in level {level}"))
-                })?;
-                files.swap_remove(position);
+            if let Some((smallest, largest)) = edit.ends()
+                && index > 1
+            {
+                levels[index - 1] = levels[index - 1].with_change_below(&smallest, &largest);
             }
-            let adds = adds.iter().filter(|(added, _)| *added == level);
-            files.extend(adds.map(|(_, file)| Shared::clone(file)));
-            levels[index] = Level::new(level, files)?;
+            levels[index] = levels[index].edited(level, edit)?;
         }
         Ok(Self {
             values: Shared::clone(&self.values),
             logs: Shared::clone(&self.logs),
+            summed: self.summed,
             ..Self::trimmed(levels)
         })
     }
@@ -156,13 +170,13 @@ impl Version {
     /// If the order of a [level](Level) is broken.
     pub(crate) fn check(&self) -> Result<(), Contradiction> {
         for (number, level) in (0..).zip(&self.levels) {
-            Level::new(number, level.files().to_vec())?;
+            Level::new(number, level.files().cloned().collect())?;
         }
         Ok(())
     }
 
     fn trimmed(mut levels: Vec<Shared<Level>>) -> Self {
-        let held = levels.iter().rposition(|level| !level.files().is_empty());
+        let held = levels.iter().rposition(|level| !level.is_empty());
         levels.truncate(held.map_or(0, |deepest| deepest + 1));
         if levels.is_empty() {
             levels.push(Shared::default());
@@ -171,6 +185,7 @@ impl Version {
             levels,
             values: Shared::default(),
             logs: Shared::default(),
+            summed: ValueSums::default(),
         }
     }
 }

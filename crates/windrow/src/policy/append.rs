@@ -28,7 +28,10 @@
 //!     first version that a read finds, newest segment first, is the newest.
 
 use super::capacities::{capacities, space_throttle, target_file_bytes, whole};
-use super::summary::{FileSummary, TreeSummary};
+use super::summary::FileSummary;
+use super::tree::Tree;
+use std::borrow::Borrow;
+
 use crate::base::limits::SEGMENTS_MAX;
 use crate::options::{KeyspaceOptions, SegmentLimit};
 
@@ -51,9 +54,12 @@ const SEGMENTS_SCALE: f64 = 1.7;
 const SEGMENTS_LEVEL_ONE: usize = 6;
 
 /// How many segments a file of each level may have, indexed by level; 1 past the end.
-pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<usize> {
+pub(crate) fn segment_limits<K: Clone>(
+    tree: &dyn Tree<K>,
+    options: &KeyspaceOptions,
+) -> Vec<usize> {
     let last = tree.effective_last_level(options.size_ratio);
-    let capacities = capacities(options, tree.level_count);
+    let capacities = capacities(options, tree.level_count());
     let limit = |level: usize| match options.segment_limit {
         _ if level == 0 => 1,
         SegmentLimit::Fixed(limit) => limit,
@@ -68,7 +74,7 @@ pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
             }
         }
     };
-    (0..=tree.level_count).map(limit).collect()
+    (0..=tree.level_count()).map(limit).collect()
 }
 
 /// A number of segments.
@@ -87,11 +93,12 @@ pub(super) struct UpperBytes {
 
 impl UpperBytes {
     /// Of the files `upper`, whose values in transient logs are put in place or stay there.
-    pub(super) fn of<'k, K: 'k>(
-        upper: impl Iterator<Item = &'k FileSummary<K>>,
+    pub(super) fn of<F: Borrow<FileSummary<K>>, K>(
+        upper: impl Iterator<Item = F>,
         is_in_place: bool,
     ) -> Self {
         upper.fold(Self::default(), |all, file| {
+            let file = file.borrow();
             let in_place = if is_in_place { file.transient_bytes } else { 0 };
             let bytes = file.bytes.saturating_add(in_place);
             let cut_bytes = file.merged_cut_bytes(is_in_place);
@@ -118,7 +125,7 @@ impl Appends<'_> {
     }
 
     /// The same limit, reduced if space is short.
-    fn limit_now<K>(self, tree: &TreeSummary<K>, level: usize) -> usize {
+    fn limit_now<K: Clone>(self, tree: &dyn Tree<K>, level: usize) -> usize {
         let limit = self.limit(level);
         if limit == 1 || level < tree.effective_last_level(self.options.size_ratio) {
             return limit;
@@ -128,11 +135,11 @@ impl Appends<'_> {
     }
 
     /// To which of the files `lower`, neighbours in `level`, a compaction of `upper` into it appends.
-    pub(super) fn to<K>(
+    pub(super) fn to<K: Clone, F: Borrow<FileSummary<K>>>(
         self,
-        tree: &TreeSummary<K>,
+        tree: &dyn Tree<K>,
         level: usize,
-        lower: &[FileSummary<K>],
+        lower: &[F],
         upper: UpperBytes,
     ) -> Vec<bool> {
         let file_bytes = target_file_bytes(tree, self.options, level);
@@ -141,7 +148,8 @@ impl Appends<'_> {
         let is_worth_it = PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN) <= piece(upper.bytes) // I2
             && piece(upper.cut_bytes) <= bytes_max;
         let limit = self.limit_now(tree, level);
-        let has_space = |file: &FileSummary<K>| {
+        let has_space = |file: &F| {
+            let file = file.borrow();
             !file.sealed && file.segments.len() < limit && file.cut_bytes() < bytes_max // I1
         };
         let appends = lower.iter().map(|file| is_worth_it && has_space(file));
@@ -149,15 +157,16 @@ impl Appends<'_> {
     }
 
     /// What such a compaction rewrites of them.
-    pub(super) fn rewritten_bytes<K>(
+    pub(super) fn rewritten_bytes<K: Clone, F: Borrow<FileSummary<K>>>(
         self,
-        tree: &TreeSummary<K>,
+        tree: &dyn Tree<K>,
         level: usize,
-        lower: &[FileSummary<K>],
+        lower: &[F],
         upper: UpperBytes,
     ) -> u64 {
         let appended = self.to(tree, level, lower, upper);
         let rewritten = lower.iter().zip(appended).filter(|(_, it)| !it);
-        rewritten.map(|(file, _)| file.bytes).sum()
+        let bytes = rewritten.map(|(file, _)| file.borrow().bytes);
+        bytes.fold(0, u64::saturating_add)
     }
 }

@@ -19,7 +19,7 @@
 //! after a change, and after each open, each level is first *allowed* what it holds. Then one level after the
 //! other has to shrink, from the bottom up.
 
-use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
+use super::tree::{Sum, Tree};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
@@ -50,15 +50,14 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
 ///
 /// Files are at least half full on average. So there are at most twice `files_max`, and those of small
 /// levels.
-pub(crate) fn target_file_bytes<K>(
-    tree: &TreeSummary<K>,
+pub(crate) fn target_file_bytes<K: Clone>(
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     level: usize,
 ) -> u64 {
-    let files = tree.levels.iter().flatten();
-    let held: u64 = files.map(FileSummary::cut_bytes).sum();
-    let capacity = capacities(options, tree.level_count.max(level))[level];
-    let grown = (held / tree.files_max.max(1)).min(capacity / LEVEL_FILES);
+    let held = tree.total(Sum::CutBytes);
+    let capacity = capacities(options, tree.level_count().max(level))[level];
+    let grown = (held / tree.files_max().max(1)).min(capacity / LEVEL_FILES);
     options.file_bytes.max(grown)
 }
 
@@ -68,11 +67,14 @@ pub(crate) fn target_file_bytes<K>(
 /// With S bytes in that level, a capacity of S over the product of the ratios below level i fits. A
 /// capacity goes from its nominal value to the one that fits by a geometric mean, weighed by the
 /// [throttle](space_throttle). So a small change of the space changes it little.
-pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
-    let mut capacities = capacities(options, tree.level_count);
+pub(crate) fn bounded_capacities<K: Clone>(
+    tree: &dyn Tree<K>,
+    options: &KeyspaceOptions,
+) -> Vec<u64> {
+    let mut capacities = capacities(options, tree.level_count());
     let throttle = space_throttle(tree, options);
     let last = tree.effective_last_level(options.size_ratio);
-    if throttle == 0.0 || last < 2 || last > tree.level_count {
+    if throttle == 0.0 || last < 2 || last > tree.level_count() {
         return capacities;
     }
     let nominal = capacities.clone();
@@ -92,9 +94,12 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
 }
 
 /// The capacities that count now: those of [`bounded_capacities`], or more where levels are allowed more.
-pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
+pub(crate) fn allowed_capacities<K: Clone>(
+    tree: &dyn Tree<K>,
+    options: &KeyspaceOptions,
+) -> Vec<u64> {
     let mut capacities = bounded_capacities(tree, options);
-    for (capacity, allowed) in capacities.iter_mut().zip(&tree.allowed) {
+    for (capacity, allowed) in capacities.iter_mut().zip(tree.allowed()) {
         *capacity = (*capacity).max(*allowed);
     }
     capacities
@@ -102,16 +107,16 @@ pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
 
 /// What levels are allowed from now on, indexed by level. The deepest over-full level is allowed nothing, so
 /// that it shrinks. The levels above it are allowed no more than before, and no more than they hold now.
-pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
+pub(crate) fn next_allowed<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let capacities = bounded_capacities(tree, options);
-    let mut next = vec![0; tree.level_count];
+    let mut next = vec![0; tree.level_count()];
     // If the last level is over-full, the tree grows by a level first. Then that level is the deepest that shrinks.
-    let last = tree.level_count;
+    let last = tree.level_count();
     let mut is_deeper_over = last < LEVELS_MAX && tree.logical_bytes(last) > capacities[last];
-    for level in (1..tree.level_count).rev() {
+    for level in (1..tree.level_count()).rev() {
         let held = tree.logical_bytes(level);
         if is_deeper_over {
-            next[level] = held.min(tree.allowed.get(level).copied().unwrap_or(0));
+            next[level] = held.min(tree.allowed().get(level).copied().unwrap_or(0));
         }
         is_deeper_over |= held > capacities[level];
     }
@@ -127,7 +132,7 @@ const SPACE_USED: f64 = 0.8;
 ///
 /// The live bytes are unknown. They are at least those of the largest level, less what newer segments there
 /// supersede and what tombstones hide, because that level has each of its keys once.
-pub(super) fn space_throttle<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+pub(super) fn space_throttle<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> f64 {
     let space = space_of_levels(tree, options);
     if space.is_infinite() {
         return 0.0;
@@ -140,13 +145,8 @@ pub(super) fn space_throttle<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
 ///
 /// Value logs with little garbage are expensive to collect, and the tables that point there are cheap to rewrite. So
 /// value logs keep most of the space if most of the data is there.
-pub(super) fn space_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
-    let logs: u64 = tree
-        .levels
-        .iter()
-        .flatten()
-        .map(|file| file.log_bytes)
-        .sum();
+pub(super) fn space_of_levels<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> f64 {
+    let logs = tree.total(Sum::LogBytes);
     let part = logs as f64 / tree_bytes(tree).max(1) as f64;
     (options.max_space_amp - 1.0) * (1.0 - LOGS_SPACE * part)
 }
@@ -155,20 +155,15 @@ pub(super) fn space_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOption
 const LOGS_SPACE: f64 = 0.7;
 
 /// The bytes on disk that tables hold and refer to, and garbage that they keep in transient logs.
-pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
-    tree.levels.iter().map(|files| kept_bytes(files)).sum()
+pub(super) fn tree_bytes<K: Clone>(tree: &dyn Tree<K>) -> u64 {
+    tree.total(Sum::KeptBytes)
 }
 
 /// The least number of these bytes that are live, not less than 1.
-pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
-    let files = || tree.levels.iter().flatten();
-    let once = |file: &FileSummary<K>| {
-        held_bytes(std::slice::from_ref(file)) as f64 * (1.0 - file.superseded_part())
-    };
-    let deeper = tree.levels.iter().skip(1);
-    let largest = deeper.map(|files| files.iter().map(once).sum::<f64>());
-    let entries: u64 = files().map(|file| file.entries).sum();
-    let tombstones: u64 = files().map(|file| file.tombstones).sum();
+pub(super) fn live_bytes<K: Clone>(tree: &dyn Tree<K>) -> f64 {
+    let largest = (1..tree.depth()).map(|level| tree.held_once(level));
+    let entries = tree.total(Sum::Entries);
+    let tombstones = tree.total(Sum::Tombstones);
     let hidden = tombstones as f64 * (tree_bytes(tree) as f64 / entries.max(1) as f64);
     (largest.fold(0.0, f64::max) - hidden).max(1.0)
 }

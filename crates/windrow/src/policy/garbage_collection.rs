@@ -21,7 +21,8 @@
 
 use super::capacities::{live_bytes, tree_bytes, whole};
 use super::placement::{value_log_bytes, value_log_bytes_min};
-use super::summary::{LogSummary, TreeSummary};
+use super::summary::LogSummary;
+use super::tree::{Sum, Tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 
@@ -55,8 +56,8 @@ fn priority(log: &LogSummary) -> f64 {
 }
 
 /// The bytes of the tree above what it should take, at most the garbage in the logs that count.
-fn excess<K>(
-    tree: &TreeSummary<K>,
+fn excess<K: Clone>(
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     counts: impl Fn(&LogSummary) -> bool,
 ) -> u64 {
@@ -64,11 +65,11 @@ fn excess<K>(
     if space.is_infinite() {
         return 0;
     }
-    let counted = tree.logs.iter().filter(|log| counts(log));
-    let garbage: u64 = counted.map(|log| log.garbage_bytes).sum();
-    let tables: u64 = tree.logs.iter().map(|log| log.table_bytes).sum();
+    let counted = tree.logs().iter().filter(|log| counts(log));
+    let garbage = sum(counted.map(|log| log.garbage_bytes));
+    let tables = sum(tree.logs().iter().map(|log| log.table_bytes));
     let allowed = live_bytes(tree) * (1.0 + space * SPACE_USED);
-    let taken = (tree_bytes(tree) + garbage + tables) as f64;
+    let taken = sum([tree_bytes(tree), garbage, tables].into_iter()) as f64;
     whole((taken - allowed).max(0.0)).min(garbage)
 }
 
@@ -78,34 +79,38 @@ fn has_not_failed(log: &LogSummary) -> bool {
 }
 
 /// The excess that garbage collection can remove now.
-pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
-    let logs = tree.logs.iter().filter(|log| has_not_failed(log));
+pub(crate) fn garbage_excess<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> u64 {
+    let logs = tree.logs().iter().filter(|log| has_not_failed(log));
     let worthwhile = logs.filter(|log| is_worthwhile(log));
-    let garbage: u64 = worthwhile.map(|log| log.garbage_bytes).sum();
+    let garbage = sum(worthwhile.map(|log| log.garbage_bytes));
     excess(tree, options, has_not_failed).min(garbage)
 }
 
 /// Whether the open log should be sealed, so that it can be collected, because it holds most of the garbage values.
-pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
+pub(crate) fn wants_seal<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
     let is_due = |log: &LogSummary| log.is_open && log.garbage_fraction() >= GARBAGE_IN_OPEN_MIN;
-    tree.logs.iter().any(is_due)
+    tree.logs().iter().any(is_due)
         && excess(tree, options, has_not_failed) > 0
         && garbage_excess(tree, options) == 0
 }
 
 /// The bytes of all value logs.
-pub(crate) fn bytes_held<K>(tree: &TreeSummary<K>) -> u64 {
+pub(crate) fn bytes_held<K: Clone>(tree: &dyn Tree<K>) -> u64 {
     let bytes = |log: &LogSummary| log.live_bytes.saturating_add(log.garbage_bytes);
-    tree.logs.iter().map(bytes).fold(0, u64::saturating_add)
+    sum(tree.logs().iter().map(bytes))
+}
+
+fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// The bytes of values in value logs that one memtable may refer to until it is full. They may supersede as many
 /// bytes, which become known garbage only at the flush.
-pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
-    let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
-    let garbage: u64 = tree.logs.iter().map(|log| log.garbage_bytes).sum();
-    let unmerged: u64 = tree.level(0).iter().map(|file| file.log_bytes).sum();
-    let taken = (garbage + unmerged) as f64;
+pub(crate) fn values_behind_max<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> u64 {
+    let live = sum(tree.logs().iter().map(|log| log.live_bytes));
+    let garbage = sum(tree.logs().iter().map(|log| log.garbage_bytes));
+    let unmerged = tree.sum(0, Sum::LogBytes);
+    let taken = garbage.saturating_add(unmerged) as f64;
     let space = (options.max_space_amp - 1.0) * SPACE_USED * live as f64 - taken;
     whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
 }
@@ -115,8 +120,8 @@ pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOpti
 const BEHIND_FRACTION: f64 = 0.25;
 
 /// The logs to be collected together now, at most `at_most`.
-pub(crate) fn victims<K>(
-    tree: &TreeSummary<K>,
+pub(crate) fn victims<K: Clone>(
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
@@ -129,15 +134,15 @@ pub(crate) fn victims<K>(
 }
 
 /// The victims that are collected for their garbage.
-fn victims_for_garbage<K>(
-    tree: &TreeSummary<K>,
+fn victims_for_garbage<K: Clone>(
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
     if excess(tree, options, |log| !log.is_resting) == 0 {
         return Vec::new();
     }
-    let due = tree.logs.iter().filter(|log| !log.is_resting);
+    let due = tree.logs().iter().filter(|log| !log.is_resting);
     let mut logs: Vec<&LogSummary> = due.filter(|log| is_worthwhile(log)).collect();
     logs.sort_by(|left, right| priority(right).total_cmp(&priority(left)));
     if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
@@ -166,8 +171,8 @@ fn victims_for_garbage<K>(
 ///
 /// Fragments whose garbage collection has failed go when no others are left, two at a time, those with the fewest
 /// failures first. A damaged fragment must not block the others, and in the end it goes with one other only.
-fn fragments<K>(
-    tree: &TreeSummary<K>,
+fn fragments<K: Clone>(
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
@@ -175,11 +180,11 @@ fn fragments<K>(
     let is_fragment = |log: &&LogSummary| {
         log.is_ready
             && !log.is_resting
-            && log.live_bytes + log.garbage_bytes < log_bytes / 2
+            && log.live_bytes.saturating_add(log.garbage_bytes) < log_bytes / 2
             && log.moves < MOVES_MAX / 4
     };
     let (mut logs, mut failed): (Vec<&LogSummary>, Vec<&LogSummary>) = tree
-        .logs
+        .logs()
         .iter()
         .filter(is_fragment)
         .partition(|log| has_not_failed(log));

@@ -28,6 +28,7 @@ mod placement;
 mod scores;
 mod summary;
 mod throttle;
+mod tree;
 
 pub(crate) use append::segment_limits;
 pub(crate) use capacities::{
@@ -59,6 +60,8 @@ pub(crate) use throttle::{
     Backlog, SharedBacklog, Throttle, memtable_throttle, memtables_may_slow, shared_throttle,
     throttle,
 };
+
+pub(crate) use tree::{Bounds, Sum, Tree};
 
 #[cfg(test)]
 mod tests;

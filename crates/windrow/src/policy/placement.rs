@@ -16,7 +16,7 @@
 //! I2. A value of less than [`VALUE_BYTES_SEPARATED_MIN`] bytes is small under all options.
 //! I3. A value of more than [`VALUE_BYTES_IN_PLACE_MAX`] bytes is large under all options.
 
-use super::summary::TreeSummary;
+use super::tree::Tree;
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 
@@ -174,7 +174,7 @@ impl Placement {
         }
     }
 
-    pub(crate) fn of<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Self {
+    pub(crate) fn of<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> Self {
         Self::new(tree.effective_last_level(options.size_ratio), options)
     }
 

@@ -1,9 +1,10 @@
-//! The policy's view of a tree: the ranges and sizes of its files, and the claims of running jobs.
+//! What the policy knows of files, value logs and running jobs, and a tree as a list of all its files.
 
 use std::ops::Range;
 
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
+use crate::table::superseded_part;
 
 /// The tree of one keyspace, as numbers and boundaries.
 #[derive(Debug, Clone)]
@@ -166,7 +167,8 @@ pub(crate) struct LogSummary {
 
 impl LogSummary {
     pub(super) fn garbage_fraction(&self) -> f64 {
-        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
+        let all = self.live_bytes.saturating_add(self.garbage_bytes);
+        self.garbage_bytes as f64 / all.max(1) as f64
     }
 }
 
@@ -207,29 +209,6 @@ impl<K> TreeSummary<K> {
     pub(crate) fn level(&self, level: usize) -> &[FileSummary<K>] {
         self.levels.get(level).map_or(&[], Vec::as_slice)
     }
-
-    /// The logical bytes of `level`, busy files included.
-    pub(crate) fn logical_bytes(&self, level: usize) -> u64 {
-        logical_bytes(self.level(level))
-    }
-
-    /// The deepest level that holds anything, at least 1.
-    pub(crate) fn deepest_level(&self) -> usize {
-        let deepest = self.levels.iter().rposition(|files| !files.is_empty());
-        deepest.unwrap_or(0).max(1)
-    }
-
-    /// The *effective* last level: the deepest that holds at least
-    /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (D3).
-    pub(crate) fn effective_last_level(&self, size_ratio: f64) -> usize {
-        let total: u64 = self.levels.iter().map(|files| held_bytes(files)).sum();
-        let counts = |level: &usize| {
-            let bytes = held_bytes(self.level(*level));
-            bytes > 0 && bytes as f64 * 2.0 * size_ratio >= total as f64
-        };
-        let last = (1..self.levels.len()).rev().find(counts);
-        last.unwrap_or_else(|| self.deepest_level())
-    }
 }
 
 impl<K> FileSummary<K> {
@@ -240,31 +219,8 @@ impl<K> FileSummary<K> {
 
     /// About which part of its bytes newer segments supersede. At least the largest segment counts as live.
     pub(crate) fn superseded_part(&self) -> f64 {
-        let superseded = |segment: &SegmentSummary| {
-            let part = segment.overwrites as f64 / segment.entries.max(1) as f64;
-            segment.bytes as f64 * part
-        };
-        let superseded: f64 = self.segments.iter().map(superseded).sum();
-        let largest = self.segments.iter().map(|segment| segment.bytes).max();
-        let most = self.bytes.saturating_sub(largest.unwrap_or(0)) as f64;
-        superseded.min(most) / self.bytes.max(1) as f64
-    }
-}
-
-impl<K: Ord> TreeSummary<K> {
-    /// Whether a running job may write into `level` between these keys.
-    pub(crate) fn is_claimed(&self, level: usize, smallest: &K, largest: &K) -> bool {
-        self.claims.iter().any(|claim| {
-            claim.level == level && claim.smallest <= *largest && *smallest <= claim.largest
-        })
-    }
-
-    /// Whether a level below `level` holds a file that overlaps these keys.
-    pub(crate) fn overlaps_below(&self, level: usize, smallest: &K, largest: &K) -> bool {
-        self.levels
-            .iter()
-            .skip(level + 1)
-            .any(|files| !overlapping(files, smallest, largest).is_empty())
+        let of = |it: &SegmentSummary| (it.bytes, it.entries, it.overwrites);
+        superseded_part(self.bytes, self.segments.iter().map(of))
     }
 }
 
@@ -299,39 +255,4 @@ pub(crate) fn overlapping<K: Ord>(
     let start = files.partition_point(|file| file.largest < *smallest);
     let count = files[start..].partition_point(|file| file.smallest <= *largest);
     start..start + count
-}
-
-/// The bytes on disk of `files`.
-pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
-    files.iter().map(|file| file.bytes).sum()
-}
-
-/// The bytes on disk that `files` keep: tables, referenced values in value files, and garbage of transient logs.
-pub(crate) fn kept_bytes<K>(files: &[FileSummary<K>]) -> u64 {
-    let kept = |file: &FileSummary<K>| {
-        file.bytes
-            .saturating_add(file.pinned_bytes)
-            .saturating_add(file.log_bytes)
-    };
-    files.iter().map(kept).sum()
-}
-
-/// The bytes on disk that `files` hold: tables, and referenced values in value files.
-pub(crate) fn held_bytes<K>(files: &[FileSummary<K>]) -> u64 {
-    let held = |file: &FileSummary<K>| {
-        file.bytes
-            .saturating_add(file.transient_bytes)
-            .saturating_add(file.log_bytes)
-    };
-    files.iter().map(held).sum()
-}
-
-/// The logical bytes of `files`.
-pub(crate) fn logical_bytes<K>(files: &[FileSummary<K>]) -> u64 {
-    files.iter().map(|file| file.logical_bytes).sum()
-}
-
-/// The entries of `files`.
-pub(crate) fn entries<K>(files: &[FileSummary<K>]) -> u64 {
-    files.iter().map(|file| file.entries).sum()
 }

@@ -127,7 +127,7 @@ pub(crate) fn announce(state: &ReadState, key: &[u8], sequence: SequenceNumber) 
         .enumerate()
         .flat_map(|(index, level)| {
             let candidates = match index {
-                0 => level.files(),
+                0 => level.newest_first(),
                 _ => level.find(key).map_or(&[][..], std::slice::from_ref),
             };
             candidates
@@ -175,7 +175,7 @@ pub(crate) fn get<R>(
     let hash = key_hash(key);
     for (index, level) in state.version.levels().iter().enumerate() {
         let candidates = match index {
-            0 => level.files(),
+            0 => level.newest_first(),
             _ => level.find(key).map_or(&[][..], std::slice::from_ref),
         };
         for file in candidates {

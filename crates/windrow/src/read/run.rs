@@ -14,7 +14,7 @@ use super::merge::iteration_failed;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
-use crate::manifest::{FileHandle, Level};
+use crate::manifest::{FileHandle, Level, Place};
 use crate::table::{
     Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
 };
@@ -98,41 +98,78 @@ impl Run {
         (0..most.unwrap_or(0)).map(run)
     }
 
-    fn len(&self) -> usize {
+    /// The first place; behind the end in an empty run.
+    fn first(&self) -> Place {
         match self {
-            Self::Segments(segments) => segments.len(),
-            Self::OfLevel(level, run) => level.segment_runs()[*run].len(),
+            Self::Segments(_) => Place::at(0),
+            Self::OfLevel(level, run) => level.run_first(*run),
         }
     }
 
-    /// The file of the segment at `position`, and the segment's index in the file.
+    fn last(&self) -> Option<Place> {
+        match self {
+            Self::Segments(segments) => segments.len().checked_sub(1).map(Place::at),
+            Self::OfLevel(level, run) => level.run_last(*run),
+        }
+    }
+
+    fn next(&self, place: Place) -> Place {
+        match self {
+            Self::Segments(_) => Place::at(place.position() + 1),
+            Self::OfLevel(level, run) => level.run_next(*run, place),
+        }
+    }
+
+    fn previous(&self, place: Place) -> Option<Place> {
+        match self {
+            Self::Segments(_) => place.position().checked_sub(1).map(Place::at),
+            Self::OfLevel(level, run) => level.run_previous(*run, place),
+        }
+    }
+
+    /// The file of the segment at `place`, and the segment's index in the file.
     #[inline]
-    fn get(&self, position: usize) -> Option<(&Shared<FileHandle>, usize)> {
+    fn get(&self, place: Place) -> Option<(&Shared<FileHandle>, usize)> {
         match self {
             Self::Segments(segments) => {
-                let (file, segment) = segments.get(position)?;
+                let (file, segment) = segments.get(place.position())?;
                 Some((file, *segment))
             }
-            Self::OfLevel(level, run) => {
-                let segments = &level.segment_runs()[*run];
-                Some((&level.files()[segments.file(position)?], segments.segment))
-            }
+            Self::OfLevel(level, run) => Some((level.segment_file(*run, place)?, *run)),
         }
     }
 
-    /// The metadata of the segment at `position`.
-    fn meta(&self, position: usize) -> Option<&SegmentMeta> {
-        let (file, segment) = self.get(position)?;
+    /// The metadata of the segment at `place`.
+    fn meta(&self, place: Place) -> Option<&SegmentMeta> {
+        let (file, segment) = self.get(place)?;
         file.meta.segments.get(segment)
     }
 
     /// The first segment that may hold `key` or a greater one.
     #[inline]
-    fn lower_bound(&self, key: &[u8]) -> usize {
+    fn lower_bound(&self, key: &[u8]) -> Place {
         match self {
-            Self::Segments(segments) => segments
-                .partition_point(|(file, segment)| *file.meta.segments[*segment].largest < *key),
-            Self::OfLevel(level, run) => level.segment_runs()[*run].lower_bound(key),
+            Self::Segments(segments) => {
+                Place::at(segments.partition_point(|(file, segment)| {
+                    *file.meta.segments[*segment].largest < *key
+                }))
+            }
+            Self::OfLevel(level, run) => level.run_lower_bound(*run, key),
+        }
+    }
+
+    /// Counts a visit of the segment at `place` for its file, if a compaction would save it: a visit of a segment of
+    /// level 0, or of a segment that is not the first of its file. The addition to a word with little contention
+    /// costs less than sampling.
+    fn note_visit(&self, place: Place) {
+        match self {
+            Self::Segments(_) => {
+                if let Some((file, _)) = self.get(place) {
+                    file.note_visit();
+                }
+            }
+            Self::OfLevel(_, 0) => {}
+            Self::OfLevel(level, run) => level.note_visit(*run, place),
         }
     }
 }
@@ -140,8 +177,8 @@ impl Run {
 /// The position of a cursor that is ahead: before the first entry of a segment, or behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ahead {
-    First(usize),
-    Last(usize),
+    First(Place),
+    Last(Place),
 }
 
 /// Concatenates the segments of a run.
@@ -154,7 +191,7 @@ pub(crate) struct RunCursor<C> {
     /// Without a `current`: the end of a segment at which the cursor is ahead.
     ahead: Option<Ahead>,
     /// The segment that `current` reads, or that `spare` has read.
-    position: usize,
+    position: Place,
     run: Run,
     bounds: Bounds,
     tables: Arc<OpenTables>,
@@ -170,7 +207,7 @@ impl<C: OpenCursor> RunCursor<C> {
             current: None,
             spare: None,
             ahead: None,
-            position: 0,
+            position: Place::at(0),
             run,
             bounds: Bounds::default(),
             tables,
@@ -208,7 +245,7 @@ impl<C: OpenCursor> RunCursor<C> {
     /// the cursor becomes invalid.
     fn enter(
         &mut self,
-        position: Option<usize>,
+        position: Option<Place>,
         place: impl FnOnce(&mut C) -> Result<()>,
     ) -> Result<()> {
         self.refuse_after_error()?;
@@ -256,20 +293,11 @@ impl<C: OpenCursor> RunCursor<C> {
         }
     }
 
-    /// Counts a visit of the present segment. A visit of a segment of level 0, or of a segment that is
-    /// not the first of its file, also counts for the file, because a compaction would save it. The
-    /// addition to a word with little contention costs less than sampling.
+    /// Counts a visit of the present segment.
     fn note_visit(&mut self) {
-        if !C::IS_READ || self.current.is_none() {
-            return;
-        }
-        self.counters.runs_visited += 1;
-        let is_avoidable = match self.run {
-            Run::Segments(_) => true,
-            Run::OfLevel(_, run) => run > 0,
-        };
-        if is_avoidable && let Some((file, _)) = self.run.get(self.position) {
-            file.note_visits(1);
+        if C::IS_READ && self.current.is_some() {
+            self.counters.runs_visited += 1;
+            self.run.note_visit(self.position);
         }
     }
 
@@ -327,12 +355,12 @@ impl<C: OpenCursor> RunCursor<C> {
 
     #[cold]
     fn enter_next(&mut self) -> Result<()> {
-        self.enter(Some(self.position + 1), C::seek_to_first)
+        self.enter(Some(self.run.next(self.position)), C::seek_to_first)
     }
 
     #[cold]
-    fn enter_previous(&mut self, position: usize) -> Result<()> {
-        self.enter(position.checked_sub(1), C::seek_to_last)
+    fn enter_previous(&mut self) -> Result<()> {
+        self.enter(self.run.previous(self.position), C::seek_to_last)
     }
 
     fn is_exhausted(&self) -> bool {
@@ -368,14 +396,15 @@ const NO_ENTRY: &str = "only a valid cursor has an entry";
 
 impl<C: OpenCursor> Cursor for RunCursor<C> {
     fn seek_to_first(&mut self) -> Result<()> {
-        match self.run.len() {
-            0 => self.enter(None, |_| Ok(())),
-            _ => self.stay_ahead(Ahead::First(0)),
+        let first = self.run.first();
+        match self.run.get(first) {
+            None => self.enter(None, |_| Ok(())),
+            Some(_) => self.stay_ahead(Ahead::First(first)),
         }
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        match self.run.len().checked_sub(1) {
+        match self.run.last() {
             None => self.enter(None, |_| Ok(())),
             Some(last) => self.stay_ahead(Ahead::Last(last)),
         }
@@ -437,8 +466,12 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
 
     fn prev(&mut self) -> Result<()> {
         match self.ahead {
-            Some(Ahead::First(0)) => return self.enter(None, |_| Ok(())),
-            Some(Ahead::First(position)) => return self.stay_ahead(Ahead::Last(position - 1)),
+            Some(Ahead::First(position)) => {
+                return match self.run.previous(position) {
+                    None => self.enter(None, |_| Ok(())),
+                    Some(previous) => self.stay_ahead(Ahead::Last(previous)),
+                };
+            }
             Some(Ahead::Last(_)) => self.arrive()?,
             None => {}
         }
@@ -450,7 +483,7 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
             return Ok(());
         }
         self.fail(moved)?;
-        self.enter_previous(self.position)
+        self.enter_previous()
     }
 
     #[inline]

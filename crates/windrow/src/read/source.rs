@@ -39,13 +39,13 @@ impl SourceCursor {
             |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).within(bounds.clone()));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
-                let files = level.files().iter();
+                let files = level.newest_first().iter();
                 let overlapping =
                     files.filter(|file| range.may_overlap(file.smallest(), file.largest()));
                 let runs = overlapping.flat_map(|file| Run::of_files(std::slice::from_ref(file)));
                 sources.extend(runs.map(run));
             } else {
-                let runs = 0..level.segment_runs().len();
+                let runs = 0..level.runs();
                 sources.extend(runs.map(|index| run(Run::OfLevel(Shared::clone(level), index))));
             }
         }

@@ -20,8 +20,8 @@ mod tests;
 #[cfg(test)]
 pub(crate) use format::file_name;
 pub(crate) use format::{
-    FOOTER_BYTES, FileMeta, Footer, Handle, Properties, References, Referred, SegmentIndex,
-    SegmentMeta,
+    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, Measure, Properties, References, Referred,
+    SegmentIndex, SegmentMeta, superseded_part,
 };
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};

@@ -30,6 +30,7 @@ use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
 use crate::runtime::Work;
+use crate::table::Measure;
 use stats::{KeyspaceStats, LevelStats, Stats};
 use value_files::value_stats;
 
@@ -329,7 +330,7 @@ fn no_keyspace(name: &str) -> Error {
 
 fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> KeyspaceStats {
     let state = keyspace.state_full();
-    let levels = state.version.levels();
+    let (levels, empty) = (state.version.levels(), Shared::default());
     let work = keyspace.work.lock();
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
@@ -338,17 +339,18 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     let totals = keyspace.totals();
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
-        let files = levels.get(level).map_or(&[][..], |level| level.files());
+        let files = levels.get(level).unwrap_or(&empty);
+        let sum = |measure| files.sums().get(measure);
         LevelStats {
             level,
             files: files.len(),
-            segments: files.iter().map(|file| file.meta.segments.len()).sum(),
-            bytes: files.iter().map(|file| file.meta.bytes()).sum(),
+            segments: files.files().map(|file| file.meta.segments.len()).sum(),
+            bytes: sum(Measure::Bytes),
             capacity: if level == 0 { 0 } else { capacities[level] },
-            entries: files.iter().map(|file| file.meta.entries()).sum(),
-            tombstones: files.iter().map(|file| file.meta.tombstones()).sum(),
+            entries: sum(Measure::Entries),
+            tombstones: sum(Measure::Tombstones),
             gets_answered: keyspace.answered.sum(level),
-            filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
+            filter_bytes: filters::loaded_bytes(files),
             false_positive_reads: filters::false_positive_reads(files, level),
             io_stats: io_stats.get(level).copied().unwrap_or_default(),
             lifetime_io_stats: LevelIoStats::from_totals(level, &totals),

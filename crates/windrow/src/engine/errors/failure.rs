@@ -7,7 +7,7 @@
 //!
 //! Concurrency: one lock, held for a few instructions. [`Backoffs`] are in a keyspace's `work`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
@@ -65,6 +65,12 @@ impl Backoffs {
 
     pub(in crate::engine) fn is_paused(&self, file: FileNumber, now: Duration) -> bool {
         self.0.get(&file).is_some_and(|rest| now < rest.until)
+    }
+
+    /// The files that pause at `now`.
+    pub(in crate::engine) fn paused(&self, now: Duration) -> BTreeSet<FileNumber> {
+        let files = self.0.keys().copied();
+        files.filter(|file| self.is_paused(*file, now)).collect()
     }
 
     /// The failures of jobs of `file` since the last success.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::compaction_inputs::{Inputs, find};
-use super::tree_summary::summary;
+use super::tree_summary::{VersionTree, summary};
 use crate::base::sync::Shared;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::engine::KeyspaceCore;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::FileHandle;
-use crate::policy::{self, Claim, Compaction, Plan, TreeSummary};
+use crate::policy::{self, Claim, Compaction, Plan};
 use crate::read::visible::KeyRange;
 
 /// A plan with its inputs claimed.
@@ -50,11 +50,7 @@ impl CompactionJob {
                 .iter()
                 .map(|cursor| cursor.as_deref())
                 .collect();
-            let files = tree.levels.iter_mut().flatten();
-            for file in files {
-                file.busy |= work.backoffs.is_paused(file.number, now);
-            }
-            policy::plan(tree, &keyspace.options(), &cursors)
+            policy::plan(&tree.pausing_at(now), &keyspace.options(), &cursors)
         });
         match claimed {
             Claimed::Job(job) => Some(job),
@@ -79,25 +75,21 @@ impl CompactionJob {
                 before,
                 through,
             };
-            policy::plan_range(tree, &options, &wanted)
+            policy::plan_range(&tree, &options, &wanted)
         })
     }
 
     fn claim_plan(
         keyspace: &KeyspaceCore,
         range: Option<&KeyRange>,
-        plan: impl for<'a> Fn(
-            &mut TreeSummary<&'a [u8]>,
-            &'a KeyspaceWork,
-            Option<&'a KeyRange>,
-        ) -> Plan<&'a [u8]>,
+        plan: impl for<'a> Fn(VersionTree<'a>, &'a KeyspaceWork, Option<&'a KeyRange>) -> Plan<&'a [u8]>,
     ) -> Claimed {
         let mut work = keyspace.work.lock();
         if work.is_resizing {
             return Claimed::Later;
         }
         let version = Shared::clone(&keyspace.state().version);
-        let next = plan(&mut summary(&version, &work), &work, range);
+        let next = plan(summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match next {
             Plan::Idle => {
@@ -107,7 +99,7 @@ impl CompactionJob {
                     ..KeyspaceWork::default()
                 };
                 let is_done = || {
-                    let next = plan(&mut summary(&version, &alone), &alone, range);
+                    let next = plan(summary(&version, &alone), &alone, range);
                     matches!(next, Plan::Idle)
                 };
                 return if range.is_none() || work.claims.is_empty() || is_done() {
@@ -123,7 +115,7 @@ impl CompactionJob {
                 claim,
             } => Self::TrivialMove {
                 level,
-                file: find(&version, level, &[upper]).swap_remove(0),
+                file: find(&version, level, &[upper], &claim).swap_remove(0),
                 claim: own(&claim),
             },
             Plan::Compact(Compaction {
@@ -140,9 +132,9 @@ impl CompactionJob {
                         ..KeyspaceWork::default()
                     },
                     level,
-                    upper: find(&version, level, &upper),
-                    lower: find(&version, claim.level, &lower),
-                    targets: find(&version, claim.level, &targets),
+                    upper: find(&version, level, &upper, &claim),
+                    lower: find(&version, claim.level, &lower, &claim),
+                    targets: find(&version, claim.level, &targets, &claim),
                     version: Shared::clone(&version),
                     purpose,
                 }),
@@ -154,20 +146,23 @@ impl CompactionJob {
     }
 
     /// The files that the job reads or appends to.
-    fn files(&self) -> Vec<FileNumber> {
+    fn files(&self) -> Vec<&Shared<FileHandle>> {
         match self {
             Self::Resize { .. } => Vec::new(),
-            Self::TrivialMove { file, .. } => vec![file.meta.number],
-            Self::Compact { inputs, .. } => {
-                let files = inputs.files().chain(&inputs.targets);
-                files.map(|file| file.meta.number).collect()
-            }
+            Self::TrivialMove { file, .. } => vec![file],
+            Self::Compact { inputs, .. } => inputs.files().chain(&inputs.targets).collect(),
         }
     }
 
+    fn numbers(&self) -> Vec<FileNumber> {
+        let files = self.files().into_iter();
+        files.map(|file| file.meta.number).collect()
+    }
+
     fn take(&self, work: &mut KeyspaceWork) {
-        for number in self.files() {
-            assert!(work.busy.insert(number), "a file has two jobs at a time");
+        for file in self.files() {
+            let other = work.busy.insert(file.meta.number, Shared::clone(file));
+            assert!(other.is_none(), "a file has two jobs at a time");
         }
         match self {
             Self::Resize { .. } => work.is_resizing = true,
@@ -197,10 +192,10 @@ impl CompactionJob {
     ) {
         let mut work = keyspace.work.lock();
         match outcome {
-            Ok(()) => work.backoffs.note_success(&self.files()),
+            Ok(()) => work.backoffs.note_success(&self.numbers()),
             Err(_) => work.backoffs.note_failure(&self.uppers(), now),
         }
-        for number in self.files() {
+        for number in self.numbers() {
             work.busy.remove(&number);
         }
         match self {

@@ -97,18 +97,25 @@ pub(super) fn numbers(files: &[Shared<FileHandle>]) -> Vec<FileNumber> {
     files.iter().map(|file| file.meta.number).collect()
 }
 
-/// The handles of the files `numbers` of `level`, in that order.
+/// The handles of the files `numbers` of `level`, in that order. All of them overlap `claim`, which includes the inputs
+/// of its job.
 pub(super) fn find(
     version: &Version,
     level: usize,
     numbers: &[FileNumber],
+    claim: &Claim<&[u8]>,
 ) -> Vec<Shared<FileHandle>> {
-    let files = version
-        .levels()
-        .get(level)
-        .map_or(&[][..], |level| level.files());
-    let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
-    let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
+    let files = version.levels().get(level).map(|files| {
+        let positions = match level {
+            0 => 0..files.len(),
+            _ => files.overlapping(claim.smallest, claim.largest),
+        };
+        let files = positions.filter_map(|position| files.file(position));
+        files.map(|file| (file.meta.number, file)).collect()
+    });
+    let files: BTreeMap<FileNumber, &Shared<FileHandle>> = files.unwrap_or_default();
+    let find = |number: &FileNumber| files.get(number).copied().map(Shared::clone);
+    let found: Vec<_> = numbers.iter().filter_map(find).collect();
     assert_eq!(
         found.len(),
         numbers.len(),
@@ -159,10 +166,7 @@ mod tests {
         engine.compact_range(&keyspace, &KeyRange::ALL).unwrap();
         write(7, 100);
         let version = Shared::clone(&keyspace.state().version);
-        let deepest = version
-            .levels()
-            .iter()
-            .rposition(|level| !level.files().is_empty());
+        let deepest = version.levels().iter().rposition(|level| !level.is_empty());
         let deepest = deepest.unwrap();
         let above = &version.levels()[..deepest];
         let inputs = |lower: &[Shared<FileHandle>]| Inputs {
@@ -178,9 +182,9 @@ mod tests {
             targets: Vec::new(),
             purpose: Purpose::Tree,
         };
-        let lower = version.levels()[deepest].files();
+        let lower: Vec<_> = version.levels()[deepest].files().cloned().collect();
         assert!(lower.len() > 2);
-        let all = inputs(lower).transient_logs_met();
+        let all = inputs(&lower).transient_logs_met();
         assert_eq!(all.len(), version.transient_files());
         for (file, met) in &all {
             let usage = version.values().usage(*file).unwrap();

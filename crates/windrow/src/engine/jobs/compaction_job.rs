@@ -13,7 +13,7 @@ use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cause, FileNumber, Result};
+use crate::base::{Cause, Result};
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, Targets};
@@ -92,7 +92,7 @@ impl Engine {
             |_| records,
             |state| {
                 let adds = [(on_disk(target), Shared::clone(file))];
-                let removes = [(on_disk(level), number)];
+                let removes = [(on_disk(level), Shared::clone(file))];
                 keyspace.install_version(self.next_version(keyspace, state, &adds, &removes));
             },
         )?;
@@ -116,18 +116,18 @@ impl Engine {
             .iter()
             .map(|file| (on_disk(inputs.level), file));
         let target_level = on_disk(claim.level);
-        let mut removes: Vec<(u8, FileNumber)> = levels
+        let mut removes: Vec<(u8, Shared<FileHandle>)> = levels
             .chain(inputs.lower.iter().map(|file| (target_level, file)))
-            .map(|(level, file)| (level, file.meta.number))
+            .map(|(level, file)| (level, Shared::clone(file)))
             .collect();
         let written = merged.written;
         let mut adds = self.handles(claim.level, &written.tables);
         let mut records: Vec<Record> = removes
             .iter()
-            .map(|&(level, number)| Record::RemoveFile {
+            .map(|(level, file)| Record::RemoveFile {
                 keyspace: id,
-                level,
-                number,
+                level: *level,
+                number: file.meta.number,
             })
             .collect();
         records.extend(
@@ -161,8 +161,8 @@ impl Engine {
                 |state| {
                     // Only now, so that they have the filter units allocated to their files meanwhile.
                     grown = inputs.grown(&written.grown);
-                    for (_, new) in &grown {
-                        removes.push((target_level, new.meta.number));
+                    for (old, new) in &grown {
+                        removes.push((target_level, Shared::clone(old)));
                         adds.push((target_level, Shared::clone(new)));
                     }
                     let version = self.next_version(keyspace, state, &adds, &removes);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, KeyspaceId, MemoryTracker, Result};
+use crate::base::{KeyspaceId, MemoryTracker, Result};
 use crate::compact::job::{CancelCheck, IoPriority, JobContext};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::filter::FILTER_UNITS_MAX;
@@ -47,7 +47,7 @@ impl Engine {
         keyspace: &KeyspaceCore,
         state: &ManifestState,
         adds: &[LeveledFile],
-        removes: &[(u8, FileNumber)],
+        removes: &[LeveledFile],
     ) -> Version {
         let version = match keyspace.state().version.apply(adds, removes) {
             Ok(version) => version,

@@ -10,17 +10,17 @@
 
 use std::ops::Add;
 
-use super::tree_summary::summary;
+use super::tree_summary::{all_files, summary};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Cursor, Result};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::filter::{FILTER_UNITS_MAX, units_rate};
-use crate::manifest::FileHandle;
+use crate::manifest::{FileHandle, Level};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::policy::{self, Claim};
-use crate::table::SegmentMeta;
+use crate::table::{Measure, SegmentMeta};
 
 impl KeyspaceCore {
     /// The current price of a filter bit.
@@ -61,22 +61,22 @@ impl Engine {
         let mut changed = filters.changed.lock();
         *changed = changed.saturating_add(entries);
         let state = keyspace.state_full();
-        let files = state
-            .version
-            .levels()
+        let levels = state.version.levels();
+        let count = levels.iter().map(|level| level.len()).sum();
+        let entries = levels
             .iter()
-            .flat_map(|level| level.files());
-        let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
-        if !policy::is_allocation_due(*changed, files.clone().count(), total) {
+            .map(|level| level.sums().get(Measure::Entries));
+        let entries = entries.fold(0, u64::saturating_add);
+        if !policy::is_allocation_due(*changed, count, entries) {
             return;
         }
-        let work = KeyspaceWork::default();
-        let tree = summary(&state.version, &work);
+        let tree = all_files(&state.version);
         let allocations = policy::allocate_filters(&tree, &keyspace.options());
         filters
             .price
             .store(allocations.price.to_bits(), Ordering::Relaxed);
         *changed = 0;
+        let files = levels.iter().flat_map(|level| level.files());
         for (file, (number, units)) in files.zip(allocations.units) {
             debug_assert_eq!(
                 file.meta.number, number,
@@ -99,13 +99,15 @@ fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64]
     })
 }
 
-/// The bytes of the filter units that `file` may keep in memory.
-pub(in crate::engine) fn loaded_bytes(file: &FileHandle) -> u64 {
-    loaded_units(file).flat_map(|(_, loaded)| loaded).sum()
+/// The bytes of the filter units that the files of `level` may keep in memory.
+pub(in crate::engine) fn loaded_bytes(level: &Level) -> u64 {
+    let loaded = level.files().flat_map(|file| loaded_units(file));
+    let units = loaded.flat_map(|(_, loaded)| loaded);
+    units.fold(0, |sum, unit| sum.saturating_add(*unit))
 }
 
-/// The average number of false-positive reads of a get of an absent key in `files` of `level`.
-pub(in crate::engine) fn false_positive_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
+/// The average number of false-positive reads of a get of an absent key in `files`, which are level `level`.
+pub(in crate::engine) fn false_positive_reads(files: &Level, level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
         let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
             units_rate(loaded.iter().copied(), segment.entries)
@@ -113,9 +115,9 @@ pub(in crate::engine) fn false_positive_reads(files: &[Shared<FileHandle>], leve
         loaded_units(file).map(of_segment).fold(0.0, f64::add)
     };
     if level == 0 {
-        return files.iter().map(rate).fold(0.0, f64::add);
+        return files.files().map(rate).fold(0.0, f64::add);
     }
-    let entries: u64 = files.iter().map(|file| file.meta.entries()).sum();
+    let entries = files.sums().get(Measure::Entries);
     let weighted = |file| rate(file) * file.meta.entries() as f64;
-    files.iter().map(weighted).fold(0.0, f64::add) / entries.max(1) as f64
+    files.files().map(weighted).fold(0.0, f64::add) / entries.max(1) as f64
 }

@@ -25,7 +25,7 @@ use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
 use crate::manifest::names::FileName;
-use crate::manifest::{ManifestState, Record};
+use crate::manifest::{Level, ManifestState, Record};
 use crate::memtable::MemtableCursor;
 use crate::options::{KeyspaceOptions, MediumOrder};
 use crate::policy;
@@ -253,8 +253,12 @@ fn mediums_stay(
         return Ok(false);
     }
     let version = Shared::clone(&keyspace.state().version);
-    let files = version.levels().iter().flat_map(|level| level.files());
-    let ranges = files.map(|file| (file.smallest(), file.largest()));
     let own = (smallest.key(), largest.key());
+    // Of a level, one file that overlaps the keys, or any file if none does.
+    let one = |level: &'_ Shared<Level>| level.overlapping(own.0, own.1).next().unwrap_or(0);
+    let deeper = version.levels().iter().skip(1);
+    let deeper = deeper.filter_map(|level| level.file(one(level)));
+    let files = version.levels()[0].files().chain(deeper);
+    let ranges = files.map(|file| (file.smallest(), file.largest()));
     Ok(policy::mediums_stay(ranges, own, options))
 }

@@ -1,19 +1,81 @@
-//! The summary of a version for the policy: numbers and key bounds, and no access to files.
+//! The tree of a version for the policy: numbers and key bounds, and no access to files.
+//!
+//! It answers from the sums that a version keeps for its levels and chunks, and describes a file only when the policy
+//! asks for it. So to make it costs a look at the files of running jobs. [`all_files`] describes all files.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::time::Duration;
 
+use crate::base::FileNumber;
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::sync::Shared;
 use crate::engine::keyspace::KeyspaceWork;
-use crate::manifest::{FileHandle, ValueLogUsage, Version};
-use crate::policy::{Claim, FileSummary, LogSummary, SegmentSummary, TreeSummary};
-use crate::table::SegmentMeta;
+use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
+use crate::policy::{
+    Bounds, Claim, FileSummary, LogSummary, SegmentSummary, Sum, Tree, TreeSummary, cut_bytes,
+};
+use crate::table::{FileMeta, Measure, SegmentMeta};
 
-/// Summarizes `version` for the policy.
+/// The tree of a version, and what jobs do there.
+#[derive(Debug)]
+pub(in crate::engine) struct VersionTree<'a> {
+    version: &'a Version,
+    work: &'a KeyspaceWork,
+    /// Files that pause at this time after failed jobs count as busy.
+    pauses_at: Option<Duration>,
+    claims: Vec<Claim<&'a [u8]>>,
+    /// See [`Tree::allowed`].
+    pub(in crate::engine) allowed: Vec<u64>,
+    pub(in crate::engine) logs: Vec<LogSummary>,
+    /// The busy files below level 0, as levels and positions.
+    busy: Vec<(usize, usize)>,
+}
+
+/// The tree of `version` for the policy. No file pauses.
 pub(in crate::engine) fn summary<'a>(
     version: &'a Version,
     work: &'a KeyspaceWork,
-) -> TreeSummary<&'a [u8]> {
+) -> VersionTree<'a> {
+    let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
+    // A job that takes logs checks itself whether their pause is over.
+    work.gc_backoffs.annotate(&mut logs, Duration::MAX);
+    let busy = work.busy.values();
+    VersionTree {
+        version,
+        work,
+        pauses_at: None,
+        claims: work.claims.iter().map(Claim::borrowed).collect(),
+        allowed: work.allowed.clone(),
+        logs,
+        busy: busy.filter_map(|file| position(version, file)).collect(),
+    }
+}
+
+/// All files of `version` for the policy. Costs a look at each file, and about 300 bytes of memory.
+pub(in crate::engine) fn all_files(version: &Version) -> TreeSummary<&[u8]> {
+    let levels = version.levels().iter();
+    let levels = levels.map(|level| level.files().map(|file| describe(version, file)).collect());
+    let levels: Vec<_> = levels.collect();
+    TreeSummary::new(levels.len().max(2) - 1, levels, TABLE_FILES_MAX)
+}
+
+/// The level and the position of a file of `version` below level 0, perhaps with other segments by now; `None` if the
+/// version has no such file.
+fn position(version: &Version, file: &FileHandle) -> Option<(usize, usize)> {
+    let levels = version.levels().iter().enumerate().skip(1);
+    let mut positions = levels.flat_map(|(level, files)| {
+        let positions = files.overlapping(file.smallest(), file.smallest());
+        positions.map(move |position| (level, position))
+    });
+    positions.find(|&(level, position)| {
+        let found = version.levels()[level].file(position);
+        found.is_some_and(|found| found.meta.number == file.meta.number)
+    })
+}
+
+/// A file that is not busy.
+fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSummary<&'a [u8]> {
     let segment = |segment: &SegmentMeta| SegmentSummary {
         bytes: segment.length,
         entries: segment.entries,
@@ -21,7 +83,7 @@ pub(in crate::engine) fn summary<'a>(
         overwrites: segment.overwrites,
         filter_units: segment.filter_units,
     };
-    let file = |file: &'a Shared<FileHandle>| FileSummary {
+    FileSummary {
         number: file.meta.number,
         smallest: file.smallest(),
         largest: file.largest(),
@@ -31,48 +93,249 @@ pub(in crate::engine) fn summary<'a>(
         tombstones: file.meta.tombstones(),
         sequence_min: file.meta.sequence_min(),
         transient_bytes: file.meta.transient_bytes(),
-        pinned_bytes: version.values().pinned_bytes(&file.meta),
+        pinned_bytes: pinned_bytes(version, &file.meta),
         transient_files: file.meta.transient_files(),
         log_bytes: file.meta.log_bytes(),
         moved_bytes: version.values().relocated_bytes(&file.meta),
         segments: file.meta.segments.iter().map(segment).collect(),
         visits: file.visits(),
         sealed: file.meta.sealed,
-        busy: work.busy.contains(&file.meta.number),
-    };
-    let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
-    // A job that takes logs checks itself whether their pause is over.
-    work.gc_backoffs.annotate(&mut logs, Duration::MAX);
-    TreeSummary {
-        level_count: work.level_count,
-        levels: version
-            .levels()
-            .iter()
-            .map(|level| level.files().iter().map(file).collect())
-            .collect(),
-        claims: work.claims.iter().map(Claim::borrowed).collect(),
-        allowed: work.allowed.clone(),
-        files_max: TABLE_FILES_MAX,
-        transient_files: version.transient_files() as u64,
-        logs,
+        busy: false,
+    }
+}
+
+/// What `file` keeps of transient logs.
+fn pinned_bytes(version: &Version, file: &FileMeta) -> u64 {
+    match file.transient_files() {
+        0 => 0,
+        _ => version.values().pinned_bytes(file),
+    }
+}
+
+impl<'a> VersionTree<'a> {
+    /// The same tree, in which the files are busy that pause at `now` after failed jobs.
+    pub(in crate::engine) fn pausing_at(mut self, now: Duration) -> Self {
+        self.pauses_at = Some(now);
+        let paused = self.work.backoffs.paused(now);
+        if paused.is_empty() {
+            return self;
+        }
+        // Failures are rare, and nothing knows where their files are.
+        for (level, files) in self.version.levels().iter().enumerate().skip(1) {
+            let is_paused = |(_, file): &(usize, &Shared<FileHandle>)| {
+                let number = file.meta.number;
+                paused.contains(&number) && !self.work.busy.contains_key(&number)
+            };
+            let paused = files.files().enumerate().filter(is_paused);
+            self.busy
+                .extend(paused.map(|(position, _)| (level, position)));
+        }
+        self
+    }
+
+    fn level(&self, level: usize) -> Option<&'a Level> {
+        self.version.levels().get(level).map(|level| &**level)
+    }
+
+    fn is_busy(&self, number: FileNumber) -> bool {
+        let is_paused = |now| self.work.backoffs.is_paused(number, now);
+        self.work.busy.contains_key(&number) || self.pauses_at.is_some_and(is_paused)
+    }
+
+    /// The busy files of `level`, which is not 0.
+    fn busy_files(&self, level: usize) -> impl Iterator<Item = &'a Shared<FileHandle>> {
+        let files = self.level(level);
+        let busy = self.busy.iter().filter(move |(its, _)| *its == level);
+        busy.filter_map(move |(_, position)| files?.file(*position))
+    }
+
+    /// About what tables that refer to `bytes` in transient logs keep there: as much more as all tables do. The exact
+    /// sum would need a look at all references of all files.
+    fn pinned_share(&self, bytes: u64) -> u64 {
+        let all = self.version.value_sums();
+        let product = u128::from(all.transient_length) * u128::from(bytes);
+        let pinned = product / u128::from(all.transient_bytes.max(1));
+        u64::try_from(pinned).unwrap_or(u64::MAX).max(bytes)
+    }
+
+    /// A sum over files, from their sums of single quantities.
+    fn add_up(&self, of: Sum, measured: impl Fn(Measure) -> u64) -> u64 {
+        let with_logs = |bytes: u64| {
+            let bytes = measured(Measure::Bytes).saturating_add(bytes);
+            bytes.saturating_add(measured(Measure::LogBytes))
+        };
+        let transient = || measured(Measure::TransientBytes);
+        match of {
+            Sum::Bytes => measured(Measure::Bytes),
+            Sum::HeldBytes => with_logs(transient()),
+            Sum::KeptBytes => with_logs(self.pinned_share(transient())),
+            Sum::PinnedBytes => self.pinned_share(transient()),
+            Sum::LogBytes => measured(Measure::LogBytes),
+            Sum::LogicalBytes => measured(Measure::LogicalBytes),
+            Sum::CutBytes => cut_bytes(measured(Measure::Bytes), transient()),
+            Sum::Entries => measured(Measure::Entries),
+            Sum::Tombstones => measured(Measure::Tombstones),
+        }
+    }
+}
+
+impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
+    fn level_count(&self) -> usize {
+        self.work.level_count
+    }
+
+    fn claims(&self) -> &[Claim<&'a [u8]>] {
+        &self.claims
+    }
+
+    fn allowed(&self) -> &[u64] {
+        &self.allowed
+    }
+
+    fn files_max(&self) -> u64 {
+        TABLE_FILES_MAX
+    }
+
+    fn transient_files(&self) -> u64 {
+        self.version.transient_files() as u64
+    }
+
+    fn logs(&self) -> &[LogSummary] {
+        &self.logs
+    }
+
+    fn moved_bytes(&self) -> u64 {
+        let all = self.version.value_sums().relocated_bytes;
+        let runs = self.level(0).into_iter().flat_map(Level::files);
+        let busy = (1..self.depth()).flat_map(|level| self.busy_files(level));
+        let relocated =
+            |file: &Shared<FileHandle>| self.version.values().relocated_bytes(&file.meta);
+        runs.chain(busy)
+            .map(relocated)
+            .fold(all, u64::saturating_sub)
+    }
+
+    fn depth(&self) -> usize {
+        self.version.levels().len()
+    }
+
+    fn len(&self, level: usize) -> usize {
+        self.level(level).map_or(0, Level::len)
+    }
+
+    fn file(&self, level: usize, position: usize) -> Cow<'_, FileSummary<&'a [u8]>> {
+        let Some(file) = self.level(level).and_then(|files| files.file(position)) else {
+            unreachable!("the policy asks for files of the tree")
+        };
+        Cow::Owned(FileSummary {
+            busy: self.is_busy(file.meta.number),
+            ..describe(self.version, file)
+        })
+    }
+
+    fn overlapping(&self, level: usize, smallest: &&'a [u8], largest: &&'a [u8]) -> Range<usize> {
+        let files = self.level(level);
+        files.map_or(0..0, |files| files.overlapping(smallest, largest))
+    }
+
+    fn sum(&self, level: usize, of: Sum) -> u64 {
+        let files = self.level(level);
+        files.map_or(0, |files| {
+            self.add_up(of, |measure| files.sums().get(measure))
+        })
+    }
+
+    fn idle_sum(&self, level: usize, of: Sum) -> u64 {
+        let Some(files) = self.level(level) else {
+            return 0;
+        };
+        self.add_up(of, |measure| {
+            let busy = self
+                .busy_files(level)
+                .map(|file| file.meta.measure(measure));
+            busy.fold(files.sums().get(measure), u64::saturating_sub)
+        })
+    }
+
+    fn sum_within(&self, level: usize, files: Range<usize>, of: Sum) -> u64 {
+        let level = self.level(level);
+        let within = |measure| level.map_or(0, |it| it.sum_within(files.clone(), measure));
+        self.add_up(of, within)
+    }
+
+    fn held_once(&self, level: usize) -> f64 {
+        let files = self.level(level);
+        let superseded = files.map_or(0, |it| it.sums().get(Measure::SupersededBytes));
+        self.sum(level, Sum::HeldBytes) as f64 - superseded as f64
+    }
+
+    fn cost(&self, level: usize, position: usize) -> f64 {
+        let Some((files, below)) = self.level(level).zip(self.level(level + 1)) else {
+            return 0.0;
+        };
+        let (chunk, position) = files.chunk_of(position);
+        files.costs(chunk, below).files[position]
+    }
+
+    fn chunks(&self, level: usize) -> usize {
+        self.level(level).map_or(0, |files| files.chunks().len())
+    }
+
+    fn chunk(&self, level: usize, chunk: usize) -> Range<usize> {
+        self.level(level)
+            .map_or(0..0, |files| files.positions(chunk))
+    }
+
+    fn chunk_of(&self, level: usize, position: usize) -> usize {
+        self.level(level)
+            .map_or(0, |files| files.chunk_of(position).0)
+    }
+
+    fn bounds(&self, level: usize, chunk: usize) -> Bounds {
+        let chunk = &self.version.levels()[level].chunks()[chunk];
+        let extremes = chunk.extremes();
+        let holds = |measure| chunk.sums().get(measure) > 0;
+        Bounds {
+            tombstone_part_max: extremes.tombstone_part_max,
+            segments_max: extremes.segments_max,
+            visits_max: chunk.visits_max(),
+            segmented_bytes_min: extremes.segmented_bytes_min,
+            superseded_part_max: extremes.superseded_part_max,
+            may_have_transient: holds(Measure::TransientBytes),
+            may_have_logs: holds(Measure::LogBytes),
+        }
+    }
+
+    fn least_cost(&self, level: usize, chunk: usize) -> f64 {
+        let levels = self.level(level).zip(self.level(level + 1));
+        levels.map_or(0.0, |(files, below)| files.costs(chunk, below).least)
+    }
+
+    fn is_segmented(&self, level: usize) -> bool {
+        self.level(level).is_some_and(|files| files.runs() > 1)
     }
 }
 
 fn log_summary(log: &ValueLogUsage) -> LogSummary {
     LogSummary {
         number: log.file.number,
-        table_bytes: log.file.end - log.file.length,
+        table_bytes: log.file.end.saturating_sub(log.file.length),
         live_bytes: log.live.bytes,
         // Memtables may refer to values that no table refers to.
         garbage_bytes: if log.is_collectable || log.is_open {
-            log.file.length - log.live.bytes
+            log.file.length.saturating_sub(log.live.bytes)
         } else {
             0
         },
-        moves: log.file.entries + log.relocated_entries,
+        moves: log.file.entries.saturating_add(log.relocated_entries),
         is_ready: log.is_collectable,
         is_open: log.is_open,
         failures: 0,
         is_resting: false,
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod scale;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -123,11 +123,12 @@ impl Model {
     /// Compacts the input into the output, as `Engine::compact_files` does, and releases it.
     fn merge(&self) {
         let version = Shared::clone(&self.keyspace.state().version);
-        let input = Shared::clone(&version.levels()[0].files()[0]);
+        let input = Shared::clone(&version.levels()[0].newest_first()[0]);
         self.disk.read(INPUT);
         self.disk.write(OUTPUT);
         let adds = [(1, handle(OUTPUT, &self.obsolete))];
-        let next = self.keyspace.state().version.apply(&adds, &[(0, INPUT)]);
+        let removes = [(0, Shared::clone(&input))];
+        let next = self.keyspace.state().version.apply(&adds, &removes);
         self.keyspace.install_version(next.unwrap());
         input.mark_obsolete();
     }
@@ -137,7 +138,7 @@ impl Model {
         let state = self.keyspace.state();
         let levels = state.version.levels().iter().enumerate();
         levels
-            .flat_map(|(level, files)| files.files().iter().map(move |file| (level, file)))
+            .flat_map(|(level, files)| files.files().map(move |file| (level, file)))
             .map(|(level, file)| (level, file.meta.number))
             .collect()
     }

@@ -2,17 +2,20 @@
 //!
 //! Concurrency: guarded by `work` of the keyspace. A thread holds that lock for decisions only.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::base::FileNumber;
+use crate::base::sync::Shared;
 use crate::engine::errors::failure::Backoffs;
+use crate::manifest::FileHandle;
 use crate::policy::Claim;
 
 /// What jobs are doing in a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct KeyspaceWork {
     pub(crate) is_flushing: bool,
-    pub(crate) busy: BTreeSet<FileNumber>,
+    /// The files that jobs read or append to.
+    pub(crate) busy: BTreeMap<FileNumber, Shared<FileHandle>>,
     pub(crate) claims: Vec<Claim<Box<[u8]>>>,
     /// Whether a garbage collection runs; there is at most one.
     pub(crate) is_gc_running: bool,

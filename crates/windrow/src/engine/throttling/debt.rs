@@ -4,7 +4,7 @@
 
 use crate::engine::KeyspaceCore;
 use crate::engine::jobs::tree_summary::summary;
-use crate::policy::{self, Backlog};
+use crate::policy::{self, Backlog, Tree};
 
 impl KeyspaceCore {
     /// Computes the throttle of writers anew.
@@ -17,7 +17,7 @@ impl KeyspaceCore {
         let value_log_bytes = policy::value_log_bytes(policy::bytes_held(&tree), &options);
         let backlog = Backlog {
             value_log_bytes,
-            level0_runs: tree.level(0).len(),
+            level0_runs: tree.len(0),
             pending_bytes: policy::pending_bytes(&tree, &options),
             // While garbage collections fail, no writer waits for them.
             garbage_bytes: if self.gc_failure.has_failed() {

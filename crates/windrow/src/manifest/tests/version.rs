@@ -26,7 +26,7 @@ fn handle(
 }
 
 fn numbers(level: &Level) -> Vec<u64> {
-    let files = level.files().iter();
+    let files = level.files();
     files.map(|file| file.meta.number.0).collect()
 }
 
@@ -65,20 +65,35 @@ proptest! {
         let empty = Level::default();
         let level = version.levels().get(1).map_or(&empty, |level| &**level);
         let most = files.iter().map(|file| file.meta.segments.len()).max();
-        prop_assert_eq!(level.segment_runs().len(), most.unwrap_or(0));
-        for (segment, segments) in level.segment_runs().iter().enumerate() {
-            prop_assert_eq!(segments.segment, segment);
-            let members: Vec<usize> = (0..files.len())
-                .filter(|&position| files[position].meta.segments.len() > segment)
-                .collect();
-            let found: Vec<usize> = (0..segments.len()).filter_map(|it| segments.file(it)).collect();
-            prop_assert_eq!(&found, &members);
-            prop_assert_eq!(segments.file(members.len()), None);
+        prop_assert_eq!(level.runs(), most.unwrap_or(0));
+        for run in 0..level.runs() {
+            let has_it = |file: &&Shared<FileHandle>| file.meta.segments.len() > run;
+            let members: Vec<_> = files.iter().filter(has_it).collect();
+            let number = |place| level.segment_file(run, place).map(|file| file.meta.number);
+            let numbers = |places: Vec<_>| -> Vec<FileNumber> {
+                places.into_iter().filter_map(number).collect()
+            };
+            let mut expected: Vec<FileNumber> =
+                members.iter().map(|file| file.meta.number).collect();
+            let (mut forward, mut place) = (Vec::new(), level.run_first(run));
+            while number(place).is_some() {
+                forward.push(place);
+                place = level.run_next(run, place);
+            }
+            prop_assert_eq!(&numbers(forward), &expected);
+            let (mut backward, mut place) = (Vec::new(), level.run_last(run));
+            while let Some(present) = place {
+                backward.push(present);
+                place = level.run_previous(run, present);
+            }
+            expected.reverse();
+            prop_assert_eq!(&numbers(backward), &expected);
             for key in &probes {
-                let expected = members.iter().position(|&position| {
-                    *files[position].meta.segments[segment].largest >= key[..]
-                });
-                prop_assert_eq!(segments.lower_bound(key), expected.unwrap_or(members.len()));
+                let reaches = |file: &&&Shared<FileHandle>| {
+                    *file.meta.segments[run].largest >= key[..]
+                };
+                let expected = members.iter().find(reaches).map(|file| file.meta.number);
+                prop_assert_eq!(number(level.run_lower_bound(run, key)), expected);
             }
         }
         for key in &probes {
@@ -115,7 +130,7 @@ proptest! {
         let version = Version::new(vec![Vec::new(), shuffled]).unwrap();
         let empty = Level::default();
         let level = version.levels().get(1).map_or(&empty, |level| &**level);
-        prop_assert_eq!(level.files().len(), files.len());
+        prop_assert_eq!(level.len(), files.len());
         for key in &probes {
             let expected = files.iter().find(|file| {
                 file.smallest() <= &key[..] && &key[..] <= file.largest()
@@ -182,19 +197,21 @@ fn a_change_makes_a_new_version_and_keeps_the_other_levels() {
         (4, Shared::clone(&moved)),
         (1, handle(4, b"c", b"d", (1, 2))),
     ];
-    let new = old.apply(&adds, &[(1, FileNumber(3))]).unwrap();
+    let new = old.apply(&adds, &[(1, Shared::clone(&moved))]).unwrap();
     assert_eq!(numbers(&old.levels()[1]), [2, 3]);
     assert_eq!(numbers(&new.levels()[1]), [2, 4]);
     assert_eq!(numbers(&new.levels()[4]), [3]);
     assert_eq!(new.levels().len(), 5);
     assert!(Shared::ptr_eq(&old.levels()[0], &new.levels()[0]));
-    assert!(Shared::ptr_eq(&new.levels()[4].files()[0], &moved));
-    assert!(old.apply(&[], &[(2, FileNumber(3))]).is_err());
+    assert!(Shared::ptr_eq(new.levels()[4].file(0).unwrap(), &moved));
+    assert!(old.apply(&[], &[(2, Shared::clone(&moved))]).is_err());
+    let missing = handle(5, b"m", b"n", (1, 2));
+    assert!(old.apply(&[], &[(1, missing)]).is_err());
     assert!(
         old.apply(&[(1, handle(9, b"b", b"c", (1, 2)))], &[])
             .is_err()
     );
-    let back = new.apply(&[], &[(4, FileNumber(3))]).unwrap();
+    let back = new.apply(&[], &[(4, moved)]).unwrap();
     assert_eq!(back.levels().len(), 2);
 }
 
@@ -202,7 +219,7 @@ fn a_change_makes_a_new_version_and_keeps_the_other_levels() {
 fn an_empty_version_has_an_empty_level_0() {
     let version = Version::new(Vec::new()).unwrap();
     assert_eq!(version.levels().len(), 1);
-    assert!(version.levels()[0].files().is_empty());
+    assert!(version.levels()[0].is_empty());
 }
 
 // I1 of obsolete files
@@ -212,9 +229,12 @@ fn a_file_is_deleted_only_after_its_edit_and_its_last_holder() {
     let handles =
         [1, 2].map(|number| FileHandle::new(file(number, b"a", b"b", (number, number)), &obsolete));
     let old = Version::new(vec![handles.to_vec()]).unwrap();
-    let new = old
-        .apply(&[], &[(0, FileNumber(1)), (0, FileNumber(2))])
-        .unwrap();
+    let removes: Vec<_> = handles
+        .iter()
+        .map(|file| (0, Shared::clone(file)))
+        .collect();
+    let new = old.apply(&[], &removes).unwrap();
+    drop(removes);
     handles[0].mark_obsolete();
     drop(handles);
     assert!(obsolete.take().is_empty());
@@ -230,7 +250,9 @@ fn a_file_is_deleted_only_after_its_edit_and_its_last_holder() {
 fn a_file_stays_while_a_version_before_its_append_holds_it() {
     let obsolete = Arc::new(Obsolete::default());
     let short = FileHandle::new(file(1, b"c", b"d", (1, 2)), &obsolete);
-    short.note_visits(3);
+    for visits in 1..=3 {
+        assert_eq!(short.note_visit(), visits);
+    }
     let mut meta = short.meta.clone();
     meta.segments.extend(file(1, b"a", b"e", (3, 4)).segments);
     let long = short.grown(meta);
@@ -238,12 +260,14 @@ fn a_file_stays_while_a_version_before_its_append_holds_it() {
     assert_eq!((long.smallest(), long.largest()), (&b"a"[..], &b"e"[..]));
     assert_eq!((short.visits(), long.visits()), (3, 0));
     let old = Version::new(vec![Vec::new(), vec![Shared::clone(&short)]]).unwrap();
-    let new = old.apply(&[(1, Shared::clone(&long))], &[(1, FileNumber(1))]);
+    let removes = [(1, Shared::clone(&short))];
+    let new = old.apply(&[(1, Shared::clone(&long))], &removes);
+    drop(removes);
     let new = new.unwrap();
     drop(short);
     drop(old);
     assert!(obsolete.take().is_empty());
-    let newest = new.apply(&[], &[(1, FileNumber(1))]).unwrap();
+    let newest = new.apply(&[], &[(1, Shared::clone(&long))]).unwrap();
     long.mark_obsolete();
     drop((long, newest));
     assert!(obsolete.take().is_empty(), "a version holds it");

@@ -23,11 +23,13 @@ mod fractions;
 
 use std::collections::BTreeSet;
 use std::f64::consts::LN_2;
+use std::ops::Range;
 
 use self::fractions::fractions;
 use super::capacities::whole;
 use super::pick::Compaction;
-use super::summary::{Claim, TreeSummary, overlapping};
+use super::summary::{Claim, FileSummary, TreeSummary};
+use super::tree::{Sum, Tree};
 use crate::base::FileNumber;
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits};
 use crate::options::{FilterAllocation, KeyspaceOptions};
@@ -110,7 +112,7 @@ pub(crate) fn allocate_filters<K: Ord>(
         }
     }
     candidates.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
-    let entries: u64 = files().map(|file| file.entries).sum();
+    let entries = files().fold(0, |sum: u64, file| sum.saturating_add(file.entries));
     let slack = ROUNDED_BITS * counted.len() as u64;
     let mut budget = whole(options.bits_per_key * entries as f64).saturating_add(slack);
     let mut is_over = BTreeSet::new();
@@ -168,25 +170,28 @@ pub(super) struct OutputFractions {
 }
 
 /// The fractions of the output of `compaction`, whose upper files count as lying evenly over their destinations.
-pub(super) fn output_fractions<K: Ord>(
-    tree: &TreeSummary<K>,
+pub(super) fn output_fractions<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
     compaction: &Compaction<K>,
 ) -> OutputFractions {
     let claim = &compaction.claim;
     let inputs: BTreeSet<FileNumber> = compaction.inputs().collect();
     let targets: BTreeSet<FileNumber> = compaction.targets.iter().copied().collect();
-    let sum = |numbers: &BTreeSet<FileNumber>, is_lower: bool| -> (f64, f64) {
-        let levels = tree.levels.iter().enumerate();
-        let levels = levels.filter(|(level, _)| (*level == claim.level) == is_lower);
-        let files = levels.flat_map(|(_, files)| files);
-        let chosen = files.filter(|file| numbers.contains(&file.number));
+    let sum = |numbers: &BTreeSet<FileNumber>, level: usize| -> (f64, f64) {
+        // A claim includes all inputs.
+        let files = tree.files(level, between(tree, level, claim));
+        let chosen = files.iter().filter(|file| numbers.contains(&file.number));
         chosen.fold((0.0, 0.0), |(count, entries), file| {
             (count + 1.0, entries + file.entries as f64)
         })
     };
-    let (_, upper) = sum(&inputs, false);
-    let (rewritten_files, rewritten) = sum(&inputs, true);
-    let (target_files, target_entries) = sum(&targets, true);
+    let upper = if compaction.level == claim.level {
+        0.0
+    } else {
+        sum(&inputs, compaction.level).1
+    };
+    let (rewritten_files, rewritten) = sum(&inputs, claim.level);
+    let (target_files, target_entries) = sum(&targets, claim.level);
     let lower_files = target_files + rewritten_files;
     // If all lower files are appended to, new files between them are as dense as the upper files.
     let anew = if rewritten_files > 0.0 {
@@ -195,9 +200,8 @@ pub(super) fn output_fractions<K: Ord>(
         1.0
     };
     let part = target_files / lower_files.max(1.0);
-    let others = other_entries(tree, claim, |file| {
-        inputs.contains(&file) || targets.contains(&file)
-    });
+    let taken = inputs.union(&targets).copied().collect();
+    let others = other_entries(tree, claim, &taken);
     let fraction = |own: f64, others: f64| own / (own + others).max(1.0);
     OutputFractions {
         written_anew: fraction(upper * anew + rewritten, others * anew),
@@ -207,36 +211,60 @@ pub(super) fn output_fractions<K: Ord>(
 
 /// The fraction that the output of a flush into level 0, of `entries` entries, will hold of all entries between the
 /// ends of `claim`.
-pub(crate) fn flush_fraction<K: Ord>(tree: &TreeSummary<K>, claim: &Claim<K>, entries: u64) -> f64 {
+pub(crate) fn flush_fraction<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
+    claim: &Claim<K>,
+    entries: u64,
+) -> f64 {
     let own = entries as f64;
-    own / (own + other_entries(tree, claim, |_| false)).max(1.0)
+    own / (own + other_entries(tree, claim, &BTreeSet::new())).max(1.0)
 }
 
 /// The entries between the ends of `claim` in files that are not `taken`. Files that reach beyond them count by
 /// half.
-fn other_entries<K: Ord>(
-    tree: &TreeSummary<K>,
+fn other_entries<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
     claim: &Claim<K>,
-    taken: impl Fn(FileNumber) -> bool,
+    taken: &BTreeSet<FileNumber>,
 ) -> f64 {
     let (smallest, largest) = (&claim.smallest, &claim.largest);
     let mut others = 0.0;
-    for (level, files) in tree.levels.iter().enumerate() {
-        let range = if level == 0 {
-            0..files.len()
-        } else {
-            overlapping(files, smallest, largest)
-        };
-        for file in &files[range] {
+    for level in 0..tree.depth() {
+        let positions = between(tree, level, claim);
+        if taken.is_empty() && level > 0 && positions.len() > 2 {
+            // Only the files at both ends can reach beyond them.
+            let inner = positions.start + 1..positions.end - 1;
+            others += tree.sum_within(level, inner, Sum::Entries) as f64;
+            let ends = [positions.start, positions.end - 1];
+            others += ends
+                .iter()
+                .map(|&end| inside(&tree.file(level, end), claim))
+                .sum::<f64>();
+            continue;
+        }
+        for position in positions {
+            let file = tree.file(level, position);
             let is_apart = file.largest < *smallest || *largest < file.smallest;
-            if is_apart || taken(file.number) {
-                continue;
+            if !is_apart && !taken.contains(&file.number) {
+                others += inside(&file, claim);
             }
-            let is_inside = *smallest <= file.smallest && file.largest <= *largest;
-            others += file.entries as f64 * if is_inside { 1.0 } else { 0.5 };
         }
     }
     others
+}
+
+/// The entries of `file`, or half of them if it reaches beyond the ends of `claim`.
+fn inside<K: Ord>(file: &FileSummary<K>, claim: &Claim<K>) -> f64 {
+    let is_inside = claim.smallest <= file.smallest && file.largest <= claim.largest;
+    file.entries as f64 * if is_inside { 1.0 } else { 0.5 }
+}
+
+/// The files of `level` that may have keys between the ends of `claim`: all those of level 0.
+fn between<K: Clone>(tree: &dyn Tree<K>, level: usize, claim: &Claim<K>) -> Range<usize> {
+    match level {
+        0 => 0..tree.len(0),
+        _ => tree.overlapping(level, &claim.smallest, &claim.largest),
+    }
 }
 
 /// The price at which files of these entries and fractions use the budget.

@@ -8,7 +8,8 @@ use std::borrow::Borrow;
 
 use super::zones::Zones;
 use crate::base::FileNumber;
-use crate::policy::summary::{Claim, TreeSummary, overlapping};
+use crate::policy::summary::Claim;
+use crate::policy::tree::Tree;
 
 /// Decides, key by key, where the output of one compaction is cut.
 #[derive(Debug)]
@@ -22,9 +23,9 @@ pub(crate) struct OutputCutter<K> {
 
 impl<K: Ord + Clone> OutputCutter<K> {
     /// For the compaction that claims `claim` in `tree` and has these zones.
-    pub(in crate::policy) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, zones: Zones<K>) -> Self {
-        let below = tree.level(claim.level + 1);
-        let below = &below[overlapping(below, &claim.smallest, &claim.largest)];
+    pub(in crate::policy) fn new(tree: &dyn Tree<K>, claim: &Claim<K>, zones: Zones<K>) -> Self {
+        let below = tree.overlapping(claim.level + 1, &claim.smallest, &claim.largest);
+        let below = tree.files(claim.level + 1, below);
         Self {
             zones,
             ends: below.iter().map(|file| file.largest.clone()).collect(),

@@ -1,9 +1,10 @@
 //! Which keys deeper levels may hold, so that a compaction keeps the tombstones that hide them.
 
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 
 use crate::base::FileNumber;
-use crate::policy::summary::{Claim, FileSummary, TreeSummary, overlapping};
+use crate::policy::summary::{Claim, FileSummary};
+use crate::policy::tree::Tree;
 
 /// Answers whether a level below a compaction's target, or a file that it appends to, may hold a key. Keys ascend.
 ///
@@ -24,12 +25,13 @@ impl<K: Ord + Clone> DeeperLevels<K> {
     ///
     /// It stays right while the compaction runs: what other jobs bring into deeper levels meanwhile comes from files
     /// that do not overlap the inputs of this one.
-    pub(crate) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, targets: &[FileNumber]) -> Self {
-        let levels = tree.levels.iter().enumerate().skip(claim.level);
-        let levels = levels.map(|(level, files)| {
-            let within = &files[overlapping(files, &claim.smallest, &claim.largest)];
-            let counts =
-                |file: &&FileSummary<K>| level > claim.level || targets.contains(&file.number);
+    pub(crate) fn new(tree: &dyn Tree<K>, claim: &Claim<K>, targets: &[FileNumber]) -> Self {
+        let levels = (claim.level..tree.depth()).map(|level| {
+            let within = tree.overlapping(level, &claim.smallest, &claim.largest);
+            let within = tree.files(level, within);
+            let counts = |file: &&Cow<'_, FileSummary<K>>| {
+                level > claim.level || targets.contains(&file.number)
+            };
             let ranges = within.iter().filter(counts);
             Level {
                 ranges: ranges

@@ -13,6 +13,7 @@ mod retention;
 mod subcompactions;
 mod zones;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 pub(crate) use cut::OutputCutter;
@@ -24,19 +25,20 @@ use super::capacities::target_file_bytes;
 use super::filters::{filter_units, output_fractions};
 use super::pick::Compaction;
 use super::placement::{InputTransientLog, Placement, transient_file_bytes};
-use super::summary::{FileSummary, TreeSummary};
+use super::summary::FileSummary;
+use super::tree::Tree;
 use crate::base::FileNumber;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::options::KeyspaceOptions;
 
 /// The plan of a compaction's output.
 #[derive(Debug)]
-pub(crate) struct OutputPlan<'p, K> {
-    tree: &'p TreeSummary<K>,
+pub(crate) struct OutputPlan<'p, K: Clone> {
+    tree: &'p dyn Tree<K>,
     compaction: &'p Compaction<K>,
     options: &'p KeyspaceOptions,
-    upper: Vec<&'p FileSummary<K>>,
-    lower: Vec<&'p FileSummary<K>>,
+    upper: Vec<Cow<'p, FileSummary<K>>>,
+    lower: Vec<Cow<'p, FileSummary<K>>>,
     file_bytes: u64,
     is_in_place: bool,
 }
@@ -64,13 +66,19 @@ pub(crate) struct OutputUnits {
 impl<'p, K: Ord + Clone> OutputPlan<'p, K> {
     /// For `compaction`, which was picked for `tree`.
     pub(crate) fn new(
-        tree: &'p TreeSummary<K>,
+        tree: &'p dyn Tree<K>,
         compaction: &'p Compaction<K>,
         options: &'p KeyspaceOptions,
     ) -> Self {
         let target = compaction.claim.level;
+        let claim = &compaction.claim;
         let files = |level: usize, numbers: BTreeSet<&FileNumber>| {
-            let files = tree.level(level).iter();
+            // A claim includes all inputs.
+            let positions = match level {
+                0 => 0..tree.len(0),
+                _ => tree.overlapping(level, &claim.smallest, &claim.largest),
+            };
+            let files = tree.files(level, positions).into_iter();
             files
                 .filter(|file| numbers.contains(&file.number))
                 .collect()
@@ -88,13 +96,13 @@ impl<'p, K: Ord + Clone> OutputPlan<'p, K> {
     }
 
     /// Its upper files, in the order of their level.
-    pub(crate) fn upper(&self) -> &[&'p FileSummary<K>] {
-        &self.upper
+    pub(crate) fn upper(&self) -> impl Iterator<Item = &FileSummary<K>> {
+        self.upper.iter().map(|file| &**file)
     }
 
     /// The files of the target level that it rewrites or appends to, in the order of their keys.
-    pub(crate) fn lower(&self) -> &[&'p FileSummary<K>] {
-        &self.lower
+    pub(crate) fn lower(&self) -> impl Iterator<Item = &FileSummary<K>> {
+        self.lower.iter().map(|file| &**file)
     }
 
     /// Whether it puts values that are in transient logs in place.
@@ -109,7 +117,8 @@ impl<'p, K: Ord + Clone> OutputPlan<'p, K> {
         upper_bytes: impl Fn(Option<&K>, Option<&K>) -> u64,
     ) -> OutputCutter<K> {
         let into = (self.file_bytes, self.is_in_place);
-        let zones = Zones::new(&self.lower, &self.compaction.targets, into, upper_bytes);
+        let lower: Vec<&FileSummary<K>> = self.lower().collect();
+        let zones = Zones::new(&lower, &self.compaction.targets, into, upper_bytes);
         OutputCutter::new(self.tree, &self.compaction.claim, zones)
     }
 
@@ -132,7 +141,13 @@ impl<'p, K: Ord + Clone> OutputPlan<'p, K> {
     /// most `count_max` subcompactions, and no end if it is better done in one piece.
     pub(crate) fn subcompaction_ends(&self, count_max: usize) -> Vec<K> {
         let into = (self.file_bytes, self.is_in_place);
-        subcompactions::ends(self.tree, self.compaction, into, count_max)
+        let (above, deepest) = match (&self.upper[..], &self.lower[..]) {
+            // Runs of level 0 overlap.
+            (_, []) if self.compaction.level == 0 => return Vec::new(),
+            (upper, []) => (&[][..], upper),
+            both => both,
+        };
+        subcompactions::ends(above, deepest, &self.compaction.targets, into, count_max)
     }
 
     /// What it does with the values that it meets in a file of a transient log.

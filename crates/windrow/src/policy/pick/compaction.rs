@@ -14,16 +14,17 @@ use super::plan::Plan;
 use super::rules::Rules;
 use super::trivial_move::{move_down, round_robin};
 use super::widen::{add_free_neighbours, widen};
-use crate::policy::summary::{FileSummary, TreeSummary, bytes, kept_bytes};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::{Sum, Tree};
 
 /// Moves the file at `position` of `level` down, or compacts it.
 pub(super) fn move_or_compact<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     level: usize,
     position: usize,
 ) -> Option<Plan<K>> {
-    move_down(tree, rules, level, &tree.level(level)[position])
+    move_down(tree, rules, level, &tree.file(level, position))
         .or_else(|| compact_file(tree, rules, (level, position), |_| false))
 }
 
@@ -31,7 +32,7 @@ pub(super) fn move_or_compact<K: Ord + Clone>(
 ///
 /// That is wide enough for values in place: each run refers to the transient log of its flush only.
 pub(super) fn compact_group<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     group: &RunGroup<K>,
     groups: &[RunGroup<K>],
@@ -57,38 +58,50 @@ pub(super) fn compact_group<K: Ord + Clone>(
 /// Then all tables that refer to one file of a transient log go down together, and none stays that would
 /// keep the rest of it.
 pub(super) fn compact_cheapest<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     level: usize,
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
-    let files = tree.level(level);
-    let is_in_transient_logs = kept_bytes(files) > 2 * bytes(files);
-    let cost_per_byte = |position: usize| {
-        let file = &files[position];
-        let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
-        let lower = &tree.level(level + 1)[inputs.lower];
-        (!file.busy).then(|| bytes(lower) as f64 / file.bytes.max(1) as f64)
+    let bytes = tree.sum(level, Sum::Bytes);
+    let is_in_transient_logs = tree.sum(level, Sum::KeptBytes) > bytes.saturating_mul(2);
+    let is_free = |position: usize| {
+        let file = tree.file(level, position);
+        !file.busy && Inputs::over(tree, level + 1, &file.smallest, &file.largest).is_some()
     };
-    let mut costs =
-        round_robin(files, cursor).filter_map(|file| cost_per_byte(file).map(|cost| (file, cost)));
-    let (file, _) = if is_in_transient_logs {
-        costs.next()?
-    } else {
-        costs.min_by(|(_, left), (_, right)| left.total_cmp(right))?
-    };
+    let mut best: Option<(f64, usize)> = None;
+    for (chunk, positions) in round_robin(tree, level, cursor) {
+        let is_cheaper = |cost: f64| best.is_none_or(|(least, _)| cost < least);
+        if !is_cheaper(tree.least_cost(level, chunk)) {
+            continue;
+        }
+        for position in positions {
+            let cost = tree.cost(level, position);
+            let is_cheaper = best.is_none_or(|(least, _)| cost < least);
+            if is_cheaper && is_free(position) {
+                best = Some((cost, position));
+                if is_in_transient_logs {
+                    break;
+                }
+            }
+        }
+        if is_in_transient_logs && best.is_some() {
+            break;
+        }
+    }
+    let (_, file) = best?;
     compact_file(tree, rules, (level, file), |_| false)
 }
 
 /// Compacts the file at `position` of `level` into the next level, with the neighbours that add no lower file, and
 /// with [more](widen) if that level has values in place. The plan takes the files that are `selected` in any case.
 pub(super) fn compact_file<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     (level, position): (usize, usize),
     selected: impl Fn(&FileSummary<K>) -> bool,
 ) -> Option<Plan<K>> {
-    let file = &tree.level(level)[position];
+    let file = tree.file(level, position);
     if file.busy {
         return None;
     }

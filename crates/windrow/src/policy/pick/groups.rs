@@ -4,7 +4,7 @@
 //! leaves no older run with a key of a run that it takes (I3), and it cuts no user key. The more
 //! runs share one rewrite of level 1, the less is written per byte.
 
-use crate::policy::summary::TreeSummary;
+use crate::policy::tree::Tree;
 
 /// Runs of level 0 that overlap, directly or through others.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ impl<K> RunGroup<K> {
 }
 
 /// The groups of level 0; the one with the oldest run comes first.
-pub(super) fn groups<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<RunGroup<K>> {
-    let runs = tree.level(0);
+pub(super) fn groups<K: Ord + Clone>(tree: &dyn Tree<K>) -> Vec<RunGroup<K>> {
+    let runs = tree.files(0, 0..tree.len(0));
     let mut by_key: Vec<usize> = (0..runs.len()).collect();
     by_key.sort_by_key(|&position| &runs[position].smallest);
     let mut groups: Vec<RunGroup<K>> = Vec::new();

@@ -8,7 +8,8 @@ use std::ops::Range;
 use super::plan::{Compaction, Plan, Purpose};
 use super::rules::Rules;
 use crate::policy::append::UpperBytes;
-use crate::policy::summary::{Claim, TreeSummary, overlapping};
+use crate::policy::summary::Claim;
+use crate::policy::tree::Tree;
 
 /// What a job into one level takes from that level, and the keys that it may write there.
 pub(super) struct Inputs<K> {
@@ -20,14 +21,13 @@ pub(super) struct Inputs<K> {
 impl<K: Ord + Clone> Inputs<K> {
     /// For upper files over these keys into level `target`; `None` if a running job blocks them.
     pub(super) fn over(
-        tree: &TreeSummary<K>,
+        tree: &dyn Tree<K>,
         target: usize,
         smallest: &K,
         largest: &K,
     ) -> Option<Self> {
-        let files = tree.level(target);
-        let lower = overlapping(files, smallest, largest);
-        let overlap = &files[lower.clone()];
+        let lower = tree.overlapping(target, smallest, largest);
+        let overlap = tree.files(target, lower.clone());
         let smallest = overlap
             .first()
             .map_or(smallest, |file| smallest.min(&file.smallest));
@@ -47,8 +47,8 @@ impl<K: Ord + Clone> Inputs<K> {
     }
 
     /// Widens the claim by an upper file over these keys if all that it overlaps is in `lower` already.
-    pub(super) fn add_if_free(&mut self, tree: &TreeSummary<K>, smallest: &K, largest: &K) -> bool {
-        let overlap = overlapping(tree.level(self.claim.level), smallest, largest);
+    pub(super) fn add_if_free(&mut self, tree: &dyn Tree<K>, smallest: &K, largest: &K) -> bool {
+        let overlap = tree.overlapping(self.claim.level, smallest, largest);
         let is_free = !overlap.is_empty()
             && self.lower.start <= overlap.start
             && overlap.end <= self.lower.end
@@ -64,16 +64,16 @@ impl<K: Ord + Clone> Inputs<K> {
     /// or appends to it.
     pub(super) fn into_compaction(
         self,
-        tree: &TreeSummary<K>,
+        tree: &dyn Tree<K>,
         rules: Rules<'_>,
         level: usize,
         upper: &[usize],
     ) -> Plan<K> {
-        let files = upper.iter().map(|&file| &tree.level(level)[file]);
-        let lower = &tree.level(self.claim.level)[self.lower];
+        let files = upper.iter().map(|&file| tree.file(level, file));
+        let lower = tree.files(self.claim.level, self.lower);
         let is_in_place = rules.placement.is_in_place(self.claim.level);
         let upper = UpperBytes::of(files.clone(), is_in_place);
-        let appended = rules.appends.to(tree, self.claim.level, lower, upper);
+        let appended = rules.appends.to(tree, self.claim.level, &lower, upper);
         let chosen = |appends: bool| {
             let chosen = lower.iter().zip(&appended);
             let chosen = chosen.filter(|(_, appended)| **appended == appends);

@@ -40,7 +40,7 @@ use rules::Rules;
 
 use super::append::segment_limits;
 use super::scores::scores;
-use super::summary::TreeSummary;
+use super::tree::Tree;
 use crate::options::KeyspaceOptions;
 
 /// The next job for `tree`.
@@ -49,7 +49,7 @@ use crate::options::KeyspaceOptions;
 /// count as none. Until the job is done its inputs are busy in every summary, and its claim is
 /// among the claims.
 pub(crate) fn plan<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     cursors: &[Option<K>],
 ) -> Plan<K> {

@@ -1,5 +1,7 @@
 //! Manual compactions of a key range.
 
+use std::ops::Range;
+
 use super::compaction::{compact_file, compact_group};
 use super::groups::groups;
 use super::plan::{Plan, Purpose};
@@ -8,7 +10,8 @@ use super::rules::Rules;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::options::KeyspaceOptions;
 use crate::policy::append::segment_limits;
-use crate::policy::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::Tree;
 
 /// What a manual compaction covers: the range as it was at the request.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ pub(crate) struct ManualCompaction<'k, K> {
     pub(crate) through: SequenceNumber,
 }
 
-impl<K: Ord> ManualCompaction<'_, K> {
+impl<K: Ord + Clone> ManualCompaction<'_, K> {
     /// Whether `file` holds any of it.
     fn covers(&self, file: &FileSummary<K>) -> bool {
         file.sequence_min <= self.through
@@ -30,6 +33,13 @@ impl<K: Ord> ManualCompaction<'_, K> {
                 .smallest
                 .is_none_or(|smallest| *smallest <= file.largest)
             && self.largest.is_none_or(|largest| file.smallest <= *largest)
+    }
+
+    /// The files of `level` in its range.
+    fn files(&self, tree: &dyn Tree<K>, level: usize) -> Range<usize> {
+        let from = |key: &K| tree.overlapping(level, key, key).start;
+        let to = |key: &K| tree.overlapping(level, key, key).end;
+        self.smallest.map_or(0, from)..self.largest.map_or(tree.len(level), to)
     }
 }
 
@@ -42,7 +52,7 @@ impl<K: Ord> ManualCompaction<'_, K> {
 ///
 /// `Idle` when all that is done, or while running jobs block the rest.
 pub(crate) fn plan_range<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     options: &KeyspaceOptions,
     wanted: &ManualCompaction<'_, K>,
 ) -> Plan<K> {
@@ -52,31 +62,30 @@ pub(crate) fn plan_range<K: Ord + Clone>(
     let group = groups
         .iter()
         .filter(|group| {
-            let mut runs = group.runs.iter().map(|&run| &tree.level(0)[run]);
-            runs.any(|run| wanted.covers(run))
+            let mut runs = group.runs.iter().map(|&run| tree.file(0, run));
+            runs.any(|run| wanted.covers(&run))
         })
         .find_map(|group| compact_group(tree, rules, group, &groups));
     let file = || {
         let selected = |file: &FileSummary<K>| wanted.covers(file);
         (1..tree.deepest_level()).find_map(|level| {
-            let files = tree.level(level);
-            (0..files.len())
-                .filter(|&file| selected(&files[file]))
+            wanted
+                .files(tree, level)
+                .filter(|&file| selected(&tree.file(level, file)))
                 .find_map(|file| compact_file(tree, rules, (level, file), selected))
         })
     };
     let rewrite = || {
         let level = tree.deepest_level();
-        let files = tree.level(level);
         let is_due = |&file: &usize| {
-            let file = &files[file];
+            let file = tree.file(level, file);
             let is_untidy = file.tombstones > 0 || file.segments.len() > 1;
             let is_old = is_untidy && file.number < wanted.before;
             let mut later = file.segments.iter().skip(1);
             let was_appended = later.any(|segment| segment.sequence_min <= wanted.through);
-            (is_old || was_appended || rules.puts_in_place(level, file)) && wanted.covers(file)
+            (is_old || was_appended || rules.puts_in_place(level, &file)) && wanted.covers(&file)
         };
-        let mut due = (0..files.len()).filter(is_due);
+        let mut due = wanted.files(tree, level).filter(is_due);
         due.find_map(|file| rewrite_file(tree, rules, (level, file), Purpose::Tree))
     };
     group.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)

@@ -7,15 +7,15 @@
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::capacities::capacities;
-use crate::policy::summary::TreeSummary;
+use crate::policy::tree::Tree;
 
 /// The number of levels that `tree` should have, if not the present one.
-pub(super) fn resized<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Option<usize> {
-    let last = tree.level_count;
+pub(super) fn resized<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> Option<usize> {
+    let last = tree.level_count();
     if tree.logical_bytes(last) > capacities(options, last)[last] {
         return (last < LEVELS_MAX).then_some(last + 1);
     }
-    let is_used = !tree.level(last).is_empty() || tree.claims.iter().any(|it| it.level == last);
+    let is_used = tree.len(last) > 0 || tree.claims().iter().any(|it| it.level == last);
     if last == 1 || is_used {
         return None;
     }

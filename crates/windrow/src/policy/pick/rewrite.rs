@@ -5,20 +5,21 @@ use std::ops::Range;
 use super::plan::{Compaction, Plan, Purpose};
 use super::rules::Rules;
 use super::widen::{has_wide_slices, neighbours};
-use crate::policy::summary::{Claim, FileSummary, TreeSummary};
+use crate::policy::summary::{Claim, FileSummary};
+use crate::policy::tree::{Bounds, Tree};
 
 /// Rewrites the file at `position` of `level`. Neighbours that refer to transient logs, too, join until the slices
 /// are [wide](has_wide_slices).
 pub(super) fn rewrite_file<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     (level, position): (usize, usize),
     purpose: Purpose,
 ) -> Option<Plan<K>> {
-    let files = tree.level(level);
     let claim_of = |taken: &Range<usize>| {
-        let (first, last) = (&files[taken.start], &files[taken.end - 1]);
-        let is_free = !files[taken.clone()].iter().any(|file| file.busy)
+        let files = tree.files(level, taken.clone());
+        let (first, last) = (files.first()?, files.last()?);
+        let is_free = !files.iter().any(|file| file.busy)
             && !tree.is_claimed(level, &first.smallest, &last.largest);
         is_free.then(|| Claim {
             level,
@@ -28,9 +29,9 @@ pub(super) fn rewrite_file<K: Ord + Clone>(
     };
     let mut taken = position..position + 1;
     let mut claim = claim_of(&taken)?;
-    while !has_wide_slices(&files[taken.clone()]) {
-        let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
-            let is_converted = rules.puts_in_place(level, &files[neighbour]);
+    while !has_wide_slices(tree, level, &taken) {
+        let wider = neighbours(tree.len(level), &taken).find_map(|(neighbour, wider)| {
+            let is_converted = rules.puts_in_place(level, &tree.file(level, neighbour));
             let claim = if is_converted { claim_of(&wider) } else { None };
             claim.map(|claim| (claim, wider))
         });
@@ -39,7 +40,11 @@ pub(super) fn rewrite_file<K: Ord + Clone>(
     }
     Some(Plan::Compact(Compaction {
         level,
-        upper: files[taken].iter().map(|file| file.number).collect(),
+        upper: tree
+            .files(level, taken)
+            .iter()
+            .map(|file| file.number)
+            .collect(),
         lower: Vec::new(),
         targets: Vec::new(),
         claim,
@@ -47,20 +52,34 @@ pub(super) fn rewrite_file<K: Ord + Clone>(
     }))
 }
 
-/// The level and position of each idle file of level `first` or deeper that has a score: the highest score first.
-pub(super) fn best_first<K>(
-    tree: &TreeSummary<K>,
-    first: usize,
+/// The plan for the idle file of these levels with the highest score, of those that have a score and a plan; the first
+/// one among equals. No file of a chunk has a higher score than `most` gives, and none has one without that.
+pub(super) fn best<K: Clone, P>(
+    tree: &dyn Tree<K>,
+    levels: impl Iterator<Item = usize>,
+    most: impl Fn(usize, &Bounds) -> Option<f64>,
     score: impl Fn(usize, &FileSummary<K>) -> Option<f64>,
-) -> impl Iterator<Item = (usize, usize)> {
-    let mut scored: Vec<(f64, (usize, usize))> = Vec::new();
-    for level in first..tree.levels.len() {
-        let files = tree.level(level).iter().enumerate();
-        let idle = files.filter(|(_, file)| !file.busy);
-        scored.extend(idle.filter_map(|(position, file)| {
-            score(level, file).map(|score| (score, (level, position)))
-        }));
+    plan: impl Fn((usize, usize)) -> Option<P>,
+) -> Option<P> {
+    let mut best: Option<(f64, P)> = None;
+    for level in levels {
+        for chunk in 0..tree.chunks(level) {
+            let is_better =
+                |score: f64, best: &Option<(f64, P)>| best.as_ref().is_none_or(|it| it.0 < score);
+            let most = most(level, &tree.bounds(level, chunk));
+            if !most.is_some_and(|most| is_better(most, &best)) {
+                continue;
+            }
+            for position in tree.chunk(level, chunk) {
+                let file = tree.file(level, position);
+                let score = (!file.busy).then(|| score(level, &file)).flatten();
+                if let Some(score) = score.filter(|score| is_better(*score, &best))
+                    && let Some(plan) = plan((level, position))
+                {
+                    best = Some((score, plan));
+                }
+            }
+        }
     }
-    scored.sort_by(|left, right| right.0.total_cmp(&left.0));
-    scored.into_iter().map(|(_, place)| place)
+    best.map(|(_, plan)| plan)
 }

@@ -3,7 +3,8 @@
 use crate::options::KeyspaceOptions;
 use crate::policy::append::Appends;
 use crate::policy::placement::Placement;
-use crate::policy::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::Tree;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules<'a> {
@@ -15,8 +16,8 @@ pub(super) struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     /// For `tree`, whose files may have as many segments as `limits` says.
-    pub(super) fn of<K>(
-        tree: &TreeSummary<K>,
+    pub(super) fn of<K: Clone>(
+        tree: &dyn Tree<K>,
         options: &'a KeyspaceOptions,
         limits: &'a [usize],
     ) -> Self {
@@ -40,7 +41,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether a compaction of `file` into `level` puts values in place.
-    pub(super) fn puts_in_place<K>(self, level: usize, file: &FileSummary<K>) -> bool {
+    pub(super) fn puts_in_place<K: Clone>(self, level: usize, file: &FileSummary<K>) -> bool {
         file.transient_bytes > 0 && self.placement.is_in_place(level)
     }
 }

@@ -20,12 +20,13 @@ use super::rules::Rules;
 use crate::base::limits::TRANSIENT_FILES_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::placement::Placement;
-use crate::policy::summary::{FileSummary, TreeSummary, bytes, logical_bytes, overlapping};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::{Sum, Tree};
 
 /// Takes a file that is due from level `first` or deeper towards the level that has values in place, or rewrites
 /// it if its own level must have them in place.
 pub(super) fn compact<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     rules: Rules<'_>,
     options: &KeyspaceOptions,
     first: usize,
@@ -62,8 +63,8 @@ struct DueFile {
 ///
 /// The order by debt per byte alone would rewrite four times as much. The order by depth would empty the level
 /// before the last for what the levels above keep. Files with a running job do not count.
-fn due_files<K: Ord>(
-    tree: &TreeSummary<K>,
+fn due_files<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
     placement: Placement,
     options: &KeyspaceOptions,
 ) -> Vec<DueFile> {
@@ -72,7 +73,10 @@ fn due_files<K: Ord>(
         return Vec::new();
     }
     let is_excessive = is_excessive(tree, options);
-    let is_due = |level: &usize| is_excessive || placement.is_in_place(*level);
+    let is_due = |level: &usize| {
+        let has_debt = tree.sum(*level, Sum::PinnedBytes) > 0;
+        has_debt && (is_excessive || placement.is_in_place(*level))
+    };
     let levels = (1..=deepest).rev().filter(is_due);
     let files = levels.flat_map(|level| files_with_debt(tree, placement, level));
     let mut files: Vec<DueFile> = files.collect();
@@ -81,22 +85,19 @@ fn due_files<K: Ord>(
 }
 
 /// Whether transient log files take more bytes than they may, or are too many.
-fn is_excessive<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
-    let files = tree.levels.iter().skip(1).flatten();
-    let idle = files.filter(|file| !file.busy);
-    let debt: u64 = idle.map(|file| file.pinned_bytes).sum();
-    let total: u64 = tree.levels.iter().map(|files| logical_bytes(files)).sum();
+fn is_excessive<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
+    let debts = (1..tree.depth()).map(|level| tree.idle_sum(level, Sum::PinnedBytes));
+    let debt = debts.fold(0, u64::saturating_add);
+    let total = tree.total(Sum::LogicalBytes);
     debt as f64 > fraction(options) * total as f64 || transient_files(tree) > TRANSIENT_FILES_MAX
 }
 
 /// The number of transient log files that levels from 1 on refer to. Only the table of the same flush refers to the
 /// transient log of a table in level 0.
-fn transient_files<K>(tree: &TreeSummary<K>) -> u64 {
-    let flushed = tree
-        .level(0)
-        .iter()
-        .map(|file| u64::from(file.transient_files));
-    tree.transient_files.saturating_sub(flushed.sum())
+fn transient_files<K: Clone>(tree: &dyn Tree<K>) -> u64 {
+    let flushed = (0..tree.len(0)).map(|run| u64::from(tree.file(0, run).transient_files));
+    let flushed = flushed.fold(0, u64::saturating_add);
+    tree.transient_files().saturating_sub(flushed)
 }
 
 /// The idle files of `level` that refer to transient logs.
@@ -104,29 +105,34 @@ fn transient_files<K>(tree: &TreeSummary<K>) -> u64 {
 /// A compaction writes their own bytes, those of the files below that they overlap, and the values. If it puts
 /// these in place, it frees all that they keep. Otherwise it frees at most the garbage beside the values, by
 /// rewriting sparse transient log files. It frees nothing by rewriting thin slices, so these do not count.
-fn files_with_debt<K: Ord>(
-    tree: &TreeSummary<K>,
+fn files_with_debt<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
     placement: Placement,
     level: usize,
 ) -> impl Iterator<Item = DueFile> {
-    let files = tree.level(level);
-    let below = if placement.is_in_place(level) {
-        &[]
-    } else {
-        tree.level(level + 1)
-    };
     let is_freed = placement.is_in_place(level + 1);
     let cost = move |file: &FileSummary<K>| {
-        let overlap = bytes(&below[overlapping(below, &file.smallest, &file.largest)]);
+        let overlap = if placement.is_in_place(level) {
+            0
+        } else {
+            let overlap = tree.overlapping(level + 1, &file.smallest, &file.largest);
+            tree.sum_within(level + 1, overlap, Sum::Bytes)
+        };
         let left = if is_freed { 0 } else { file.transient_bytes };
         let freed = file.pinned_bytes.saturating_sub(left);
-        (overlap + file.bytes + file.transient_bytes) as f64 / freed as f64
+        let written = overlap.saturating_add(file.bytes);
+        written.saturating_add(file.transient_bytes) as f64 / freed as f64
     };
-    let has_debt = |(_, file): &(usize, &FileSummary<K>)| !file.busy && file.pinned_bytes > 0;
-    let files = files.iter().enumerate().filter(has_debt);
-    files.map(move |(position, file)| DueFile {
-        level,
-        position,
-        cost: cost(file),
+    let chunks =
+        (0..tree.chunks(level)).filter(move |&chunk| tree.bounds(level, chunk).may_have_transient);
+    let positions = chunks.flat_map(move |chunk| tree.chunk(level, chunk));
+    positions.filter_map(move |position| {
+        let file = tree.file(level, position);
+        let has_debt = !file.busy && file.pinned_bytes > 0;
+        has_debt.then(|| DueFile {
+            level,
+            position,
+            cost: cost(&file),
+        })
     })
 }

@@ -7,7 +7,8 @@
 use std::ops::Range;
 
 use super::inputs::Inputs;
-use crate::policy::summary::{FileSummary, TreeSummary, bytes, logical_bytes, overlapping};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::{Sum, Tree};
 
 /// A neighbour may have at most this many times the [mean cost](mean_cost). A neighbour that costs more has
 /// few entries for its key range, and compactions from above will bring more entries to it. If such
@@ -21,27 +22,30 @@ const SLICE_BYTES_MIN: u64 = 32 << 10;
 /// Adds neighbours of the files at `taken` of `level` until the slices of transient logs are
 /// [wide](has_wide_slices): the cheaper one each time, and none that costs too much unless it is `selected`.
 pub(super) fn widen<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     level: usize,
     (mut inputs, mut taken): (Inputs<K>, Range<usize>),
     selected: impl Fn(&FileSummary<K>) -> bool,
 ) -> (Inputs<K>, Range<usize>) {
-    let (files, below) = (tree.level(level), tree.level(level + 1));
-    if has_wide_slices(&files[taken.clone()]) {
+    if has_wide_slices(tree, level, &taken) {
         return (inputs, taken);
     }
-    let cost_max = NEIGHBOUR_COST_MAX * mean_cost(files, below);
-    while !has_wide_slices(&files[taken.clone()]) {
-        let present = bytes(&below[inputs.lower.clone()]);
-        let wider = neighbours(files, &taken).filter_map(|(neighbour, wider)| {
-            let file = &files[neighbour];
-            let (first, last) = (&files[wider.start], &files[wider.end - 1]);
+    let cost_max = NEIGHBOUR_COST_MAX * mean_cost(tree, level, tree.chunk_of(level, taken.start));
+    let below = |files: Range<usize>| tree.sum_within(level + 1, files, Sum::Bytes);
+    while !has_wide_slices(tree, level, &taken) {
+        let present = below(inputs.lower.clone());
+        let wider = neighbours(tree.len(level), &taken).filter_map(|(neighbour, wider)| {
+            let file = tree.file(level, neighbour);
+            let (first, last) = (
+                tree.file(level, wider.start),
+                tree.file(level, wider.end - 1),
+            );
             let is_free = !file.busy;
             let over = || Inputs::over(tree, level + 1, &first.smallest, &last.largest);
             let inputs = is_free.then(over).flatten()?;
-            let further = bytes(&below[inputs.lower.clone()]) - present;
+            let further = below(inputs.lower.clone()).saturating_sub(present);
             let cost = further as f64 / file.logical_bytes.max(1) as f64;
-            (cost <= cost_max || selected(file)).then_some((cost, inputs, wider))
+            (cost <= cost_max || selected(&file)).then_some((cost, inputs, wider))
         });
         let cheapest = wider.min_by(|(left, ..), (right, ..)| left.total_cmp(right));
         let Some((_, widened, wider)) = cheapest else {
@@ -53,15 +57,17 @@ pub(super) fn widen<K: Ord + Clone>(
     (inputs, taken)
 }
 
-/// The bytes of `below` that all `files` which overlap any of them would rewrite, for each of their own logical
-/// bytes.
-fn mean_cost<K: Ord>(files: &[FileSummary<K>], below: &[FileSummary<K>]) -> f64 {
-    let (mut rewritten, mut upper, mut seen) = (0, 0, 0);
-    for file in files {
-        let lower = overlapping(below, &file.smallest, &file.largest);
+/// The bytes below that all files of a chunk of `level` which overlap any of them would rewrite, for each of their own
+/// logical bytes.
+fn mean_cost<K: Ord + Clone>(tree: &dyn Tree<K>, level: usize, chunk: usize) -> f64 {
+    let (mut rewritten, mut upper, mut seen) = (0_u64, 0_u64, 0);
+    for position in tree.chunk(level, chunk) {
+        let file = tree.file(level, position);
+        let lower = tree.overlapping(level + 1, &file.smallest, &file.largest);
         if !lower.is_empty() {
-            upper += file.logical_bytes;
-            rewritten += bytes(&below[lower.start.max(seen).min(lower.end)..lower.end]);
+            upper = upper.saturating_add(file.logical_bytes);
+            let unseen = lower.start.max(seen).min(lower.end)..lower.end;
+            rewritten = rewritten.saturating_add(tree.sum_within(level + 1, unseen, Sum::Bytes));
             seen = lower.end;
         }
     }
@@ -70,38 +76,43 @@ fn mean_cost<K: Ord>(files: &[FileSummary<K>], below: &[FileSummary<K>]) -> f64 
 
 /// The files at `taken` and the neighbours on both sides that add no lower file to `inputs`.
 pub(super) fn add_free_neighbours<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
+    tree: &dyn Tree<K>,
     level: usize,
     inputs: &mut Inputs<K>,
     taken: Range<usize>,
 ) -> Range<usize> {
-    let files = tree.level(level);
     let mut joins = |&neighbour: &usize| {
-        let file = &files[neighbour];
+        let file = tree.file(level, neighbour);
         !file.busy && inputs.add_if_free(tree, &file.smallest, &file.largest)
     };
     let before = (0..taken.start).rev().take_while(&mut joins).count();
-    let after = (taken.end..files.len()).take_while(&mut joins).count();
+    let after = (taken.end..tree.len(level)).take_while(&mut joins).count();
     taken.start - before..taken.end + after
 }
 
-/// Whether a compaction of `uppers`, neighbours in their level, reads enough of each transient log that they refer
+/// Whether a compaction of these `uppers`, neighbours in `level`, reads enough of each transient log that they refer
 /// to.
 ///
 /// The transient logs are those of the upper that refers to most. Neighbours mostly refer to the same ones. If they do
 /// not, each one reads the whole of its part of a log.
-pub(super) fn has_wide_slices<K>(uppers: &[FileSummary<K>]) -> bool {
-    let transient_logs = uppers.iter().map(|file| file.transient_files).max();
-    logical_bytes(uppers) >= u64::from(transient_logs.unwrap_or(0)) * SLICE_BYTES_MIN
+pub(super) fn has_wide_slices<K: Clone>(
+    tree: &dyn Tree<K>,
+    level: usize,
+    uppers: &Range<usize>,
+) -> bool {
+    let files = uppers.clone().map(|upper| tree.file(level, upper));
+    let transient_logs = files.map(|file| file.transient_files).max();
+    let logical_bytes = tree.sum_within(level, uppers.clone(), Sum::LogicalBytes);
+    logical_bytes >= u64::from(transient_logs.unwrap_or(0)) * SLICE_BYTES_MIN
 }
 
-/// The positions beside `taken`, the one after it first, each with `taken` widened by it.
-pub(super) fn neighbours<K>(
-    files: &[FileSummary<K>],
+/// The positions beside `taken` among as many `files`, the one after it first, each with `taken` widened by it.
+pub(super) fn neighbours(
+    files: usize,
     taken: &Range<usize>,
 ) -> impl Iterator<Item = (usize, Range<usize>)> {
     let Range { start, end } = *taken;
-    let after = (end < files.len()).then(|| (end, start..end + 1));
+    let after = (end < files).then(|| (end, start..end + 1));
     let before = start.checked_sub(1).map(|before| (before, before..end));
     after.into_iter().chain(before)
 }

@@ -7,7 +7,7 @@ use crate::base::limits::LEVELS_MAX;
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
-use crate::policy::{Plan, bounded_capacities, pending_bytes, plan};
+use crate::policy::{Plan, Tree, bounded_capacities, pending_bytes, plan};
 
 const ENTRY_BYTES: u64 = 100;
 

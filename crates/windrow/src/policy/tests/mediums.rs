@@ -12,7 +12,7 @@ use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
 use crate::policy::placement::Placement;
-use crate::policy::{ManualCompaction, TreeSummary, plan, plan_range};
+use crate::policy::{ManualCompaction, Tree, TreeSummary, plan, plan_range};
 
 /// Medium, under the default thresholds.
 const ENTRY_BYTES: u64 = 200;

@@ -9,7 +9,7 @@ use crate::options::{KeyspaceOptions, SegmentLimit};
 use crate::policy::append::segment_limits;
 use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
-use crate::policy::{FileSummary, ManualCompaction, plan_range};
+use crate::policy::{FileSummary, ManualCompaction, Tree, plan_range};
 
 /// Too small for separated values.
 const ENTRY_BYTES: u64 = 50;

@@ -64,9 +64,8 @@ impl Fixture {
     /// Cursors over the segment runs of all levels, as for reads.
     fn runs(&self) -> Vec<RunCursor<TableCursor>> {
         let levels = self.version.levels()[1..].iter();
-        let runs = levels.flat_map(|level| {
-            (0..level.segment_runs().len()).map(|run| Run::OfLevel(Shared::clone(level), run))
-        });
+        let runs = levels
+            .flat_map(|level| (0..level.runs()).map(|run| Run::OfLevel(Shared::clone(level), run)));
         runs.map(|run| RunCursor::new(Arc::clone(&self.tables), run))
             .collect()
     }
@@ -74,7 +73,8 @@ impl Fixture {
     /// Cursors over the files of all levels, as for compactions.
     fn files<C: OpenCursor>(&self) -> Vec<RunCursor<C>> {
         let levels = self.version.levels()[1..].iter();
-        let runs = levels.flat_map(|level| Run::of_files(level.files()));
+        let files = levels.map(|level| level.files().cloned().collect::<Vec<_>>());
+        let runs = files.flat_map(|files| Run::of_files(&files).collect::<Vec<_>>());
         runs.map(|run| RunCursor::new(Arc::clone(&self.tables), run))
             .collect()
     }

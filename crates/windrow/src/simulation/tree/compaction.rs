@@ -60,8 +60,7 @@ impl Tree<'_> {
     fn merge(&self, compaction: &Compaction<u64>) -> Output {
         let plan = OutputPlan::new(&self.summary, compaction, &self.options);
         let segments = |file: &FileSummary<u64>| self.segments(file.number);
-        let uppers = plan.upper().iter().copied();
-        let uppers: Vec<&Segment> = uppers.flat_map(segments).collect();
+        let uppers: Vec<&Segment> = plan.upper().flat_map(segments).collect();
         let bytes = |from: Option<&u64>, to: Option<&u64>| {
             let between = Span {
                 smallest: from.copied().unwrap_or(0),
@@ -85,8 +84,9 @@ impl Tree<'_> {
             begins.push(file.smallest);
             begins.extend(file.largest.checked_add(1));
         }
-        let rewritten = plan.lower().iter().copied();
-        let rewritten = rewritten.filter(|file| !compaction.targets.contains(&file.number));
+        let rewritten = plan
+            .lower()
+            .filter(|file| !compaction.targets.contains(&file.number));
         let lowers = rewritten.flat_map(segments);
         let sources: Vec<&Segment> = uppers.iter().copied().chain(lowers).collect();
         let classes = self.key_space.classes.len();
