@@ -37,6 +37,9 @@ pub(crate) enum EngineName {
     /// BlobDB with direct write. A crash may lose large values that were not flushed
     #[cfg(feature = "rocksdb")]
     BlobdbDirect,
+    /// RocksDB with direct I/O, and with a block cache of three eighths of --memory
+    #[cfg(feature = "rocksdb")]
+    RocksdbDirectIo,
     #[cfg(feature = "leveldb")]
     Leveldb,
     #[cfg(feature = "fjall")]
@@ -65,6 +68,10 @@ impl EngineName {
             #[cfg(feature = "rocksdb")]
             Self::BlobdbDirect => {
                 settings::check::<rocksdb::RocksDb<rocksdb::DirectBlobs>>(args).map(drop)
+            }
+            #[cfg(feature = "rocksdb")]
+            Self::RocksdbDirectIo => {
+                settings::check::<rocksdb::RocksDb<rocksdb::DirectIo>>(args).map(drop)
             }
             #[cfg(feature = "leveldb")]
             Self::Leveldb => settings::check::<leveldb::LevelDb>(args)?
@@ -95,6 +102,8 @@ impl EngineName {
             Self::Blobdb => rocksdb::RocksDb::<rocksdb::Blobs>::NAME,
             #[cfg(feature = "rocksdb")]
             Self::BlobdbDirect => rocksdb::RocksDb::<rocksdb::DirectBlobs>::NAME,
+            #[cfg(feature = "rocksdb")]
+            Self::RocksdbDirectIo => rocksdb::RocksDb::<rocksdb::DirectIo>::NAME,
             #[cfg(feature = "leveldb")]
             Self::Leveldb => leveldb::LevelDb::NAME,
             #[cfg(feature = "fjall")]

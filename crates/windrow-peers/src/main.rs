@@ -95,7 +95,7 @@ fn main() -> ExitCode {
 /// Prints what each feature needs, and whether the machine has it.
 fn show_needs() -> Result<()> {
     print(&format!(
-        "{:<9} {:<30} {:<8} {:<46} {}",
+        "{:<9} {:<50} {:<8} {:<46} {}",
         "feature", "engines", "ready", "needs besides Rust and Linux (Debian's package)", "remark"
     ))?;
     for feature in &needs::FEATURES {
@@ -113,7 +113,7 @@ fn show_needs() -> Result<()> {
             Some(_) => "no",
         };
         let (name, engines, remark) = (feature.name, feature.engines, feature.remark);
-        let line = format!("{name:<9} {engines:<30} {here:<8} {needs:<46} {remark}");
+        let line = format!("{name:<9} {engines:<50} {here:<8} {needs:<46} {remark}");
         print(line.trim_end())?;
     }
     for advice in needs::FEATURES.iter().filter_map(needs::Feature::advice) {

@@ -54,7 +54,7 @@ pub(crate) const FEATURES: [Feature; 5] = [
     },
     Feature {
         name: "rocksdb",
-        engines: "rocksdb, blobdb, blobdb-direct",
+        engines: "rocksdb, blobdb, blobdb-direct, rocksdb-direct-io",
         needs: &[Need::CCompiler, Need::CppCompiler, Need::Libclang],
         remark: "takes 20 minutes or more on few cores",
     },

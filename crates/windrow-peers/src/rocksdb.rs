@@ -1,5 +1,5 @@
 //! RocksDB through its Rust binding, with the common settings and otherwise its own defaults. It runs plain, as
-//! `BlobDB` with large values in blob files and garbage collection, and as BlobDB with *direct write*. Direct write
+//! `BlobDB` with large values in blob files and garbage collection, with *direct I/O*, and as BlobDB with *direct write*. Direct write
 //! writes large values to blob files at once; only their positions go through the log and the memtable.
 //!
 //! The settings are one string of options in RocksDB's own words. Reports record the applied settings, and the string
@@ -28,6 +28,8 @@ pub(crate) trait Kind {
     const HAS_BLOBS: bool;
     /// A put writes them there at once.
     const WRITES_DIRECTLY: bool;
+    /// Reads, flushes and compactions bypass the page cache.
+    const HAS_DIRECT_IO: bool = false;
 }
 
 /// Plain RocksDB.
@@ -36,6 +38,16 @@ pub(crate) enum Plain {}
 pub(crate) enum Blobs {}
 /// BlobDB with direct write.
 pub(crate) enum DirectBlobs {}
+
+/// RocksDB with direct I/O.
+pub(crate) enum DirectIo {}
+
+impl Kind for DirectIo {
+    const NAME: &'static str = "rocksdb-direct-io";
+    const HAS_BLOBS: bool = false;
+    const WRITES_DIRECTLY: bool = false;
+    const HAS_DIRECT_IO: bool = true;
+}
 
 impl Kind for Plain {
     const NAME: &'static str = "rocksdb";
@@ -68,7 +80,11 @@ pub(crate) struct RocksDb<K> {
 impl<K: Kind> RocksDb<K> {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs, min_blob_bytes: u64) -> Result<Self> {
-        let settings = Settings::of(args, K::NAME)?;
+        let mut settings = Settings::of(args, K::NAME)?;
+        if let Some(memory) = args.memory.filter(|_| K::HAS_DIRECT_IO) {
+            // Memtables, filters and the bench's own checks need the rest.
+            settings.cache_bytes = usize::try_from(memory / 8 * 3).unwrap_or(usize::MAX);
+        }
         let mut reported = options::<K>(&settings, min_blob_bytes);
         let text = reported
             .iter()
@@ -142,6 +158,15 @@ fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
             ("min_blob_size", Some(min_blob_bytes.to_string())),
             ("blob_compression_type", Some(compression.to_owned())),
             ("enable_blob_garbage_collection", Some("true".to_owned())),
+        ]);
+    }
+    if K::HAS_DIRECT_IO {
+        options.extend([
+            ("use_direct_reads", Some("true".to_owned())),
+            (
+                "use_direct_io_for_flush_and_compaction",
+                Some("true".to_owned()),
+            ),
         ]);
     }
     if K::WRITES_DIRECTLY {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use clap::Args;
+use clap::{Args, Parser};
 use windrow::Result;
-use windrow_bench::campaign::{end_with_parent, settings_text};
+use windrow_bench::campaign::{end_with_parent, parsed_run, settings_text};
 use windrow_bench::{
     BenchArgs, BlockSourceArg, Report, WindrowEngine, header, lines, parse_bytes, print,
     print_object, run_loads,
@@ -40,6 +40,24 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) bench: BenchArgs,
+}
+
+/// The command line of a run, checked before the first run of a comparison.
+#[derive(Debug, Parser)]
+#[command(name = "run", disable_help_flag = true, args_override_self = true)]
+struct RunLine {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+impl RunArgs {
+    /// Parses the `arguments` after `run`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the first line of the error.
+    pub(crate) fn parsed(arguments: &[String]) -> Result<Self> {
+        parsed_run::<RunLine>(arguments).map(|line| line.run)
+    }
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<()> {
@@ -103,6 +121,12 @@ pub(crate) fn measure(
         EngineName::BlobdbDirect => {
             type DirectBlobDb = rocksdb::RocksDb<rocksdb::DirectBlobs>;
             let open = |folder: &Path| DirectBlobDb::open(folder, args, min_blob_bytes);
+            run_loads(args, open, progress, show)
+        }
+        #[cfg(feature = "rocksdb")]
+        EngineName::RocksdbDirectIo => {
+            type DirectIoDb = rocksdb::RocksDb<rocksdb::DirectIo>;
+            let open = |folder: &Path| DirectIoDb::open(folder, args, 0);
             run_loads(args, open, progress, show)
         }
         #[cfg(feature = "leveldb")]
@@ -243,6 +267,11 @@ mod tests {
                 num: 100,
                 ops: Some(50),
                 ..args(&[Load::FillSeq, Load::Overwrite, Load::ReadSeq])
+            },
+            // Each load opens the store again.
+            BenchArgs {
+                drop_caches: true,
+                ..args(&[Load::FillRandom, Load::ReadRandom])
             },
         ];
         for args in runs {

@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::campaign::{
-    Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, parsed_run,
-    settings_lines, settings_object, shell_words,
+    Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, settings_lines,
+    settings_object, shell_words,
 };
 use windrow_bench::{BenchArgs, Report, print, print_object};
 
@@ -35,6 +35,7 @@ Examples:
     ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f --mix SD --records 5000000 --ops 500000
   windrow-peers compare --suite standard --campaign standard.jsonl --keep-going
   windrow-peers compare --suite standard --scale 0.01 --rounds 1 --cache-bytes 16M
+  windrow-peers compare --suite beyond --memory 1G --campaign beyond.jsonl
 
 With --campaign, the same command resumes an interrupted comparison.")]
 pub(crate) struct CompareArgs {
@@ -148,17 +149,9 @@ impl Group {
     }
 }
 
-/// The command line of a run, checked before the first run.
-#[derive(Debug, Parser)]
-#[command(name = "run", disable_help_flag = true, args_override_self = true)]
-struct RunLine {
-    #[command(flatten)]
-    run: RunArgs,
-}
-
 /// The arguments that the child process of `order` will parse.
 fn run_of(order: &Order) -> Result<RunArgs> {
-    parsed_run::<RunLine>(&order.arguments).map(|line| line.run)
+    RunArgs::parsed(&order.arguments)
 }
 
 /// The arguments of the runs of `group` on `engine`.

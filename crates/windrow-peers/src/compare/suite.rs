@@ -2,11 +2,14 @@
 
 use clap::ValueEnum;
 use windrow::{Error, Result};
+use windrow_bench::Mix;
+
+use crate::run::RunArgs;
 
 /// A named list of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
-    /// All other suites, one after the other
+    /// All suites in memory, one after the other
     Standard,
     /// `db_bench`'s loads on values of 100 bytes, three times. Engines that only separate large values
     /// take part if --engines names them
@@ -18,6 +21,10 @@ pub(super) enum Suite {
     /// Reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines of
     /// the suite small
     Cached,
+    /// `db_bench`'s loads, mixgraph and YCSB A to F on data of four times --memory, which must be among the settings,
+    /// three times. Caches are dropped before each load, and a load of random operations ends after --duration
+    /// [default: 30]
+    Beyond,
 }
 
 /// Runs of the same loads and settings.
@@ -36,9 +43,9 @@ pub(super) struct Group {
 }
 
 /// Entries and operations at the scale 1.
-const ENTRIES: u64 = 5_000_000;
-const RECORDS: u64 = 2_000_000;
-const OPERATIONS: u64 = 500_000;
+const ENTRIES: f64 = 5e6;
+const RECORDS: f64 = 2e6;
+const OPERATIONS: f64 = 5e5;
 /// The longest duration of a load that reads, in seconds. All engines do the same writes.
 const SECONDS: &str = "20";
 
@@ -57,6 +64,18 @@ const CACHE_OF_EVERYTHING: f64 = 2.0;
 const OWN_SETTINGS: [&str; 2] = ["--value-size", "--mix"];
 /// Engines that do the same as others if no value is large enough for separation.
 const SEPARATING: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
+/// The engine that bypasses the page cache. It would gain nothing in memory.
+const BYPASSING: &str = "rocksdb-direct-io";
+/// Data over memory in the suite beyond.
+const BEYOND: f64 = 4.0;
+/// The fill writes everything, for any time, so all engines read the same data. mixgraph writes values of other sizes,
+/// so it is the last.
+const BEYOND_LOADS: &str = "filluniquerandom,overwrite,readrandom,readmissing,seekrandom,seek10,seek100,readseq,\
+                            readwhilewriting,readhot,mixgraph";
+/// Seconds of each load beyond memory.
+const BEYOND_SECONDS: &str = "30";
+/// The largest memtable and cache beyond memory: the defaults.
+const BUFFER_BYTES_MAX: u64 = 64 << 20;
 /// Inserts come late, as in YCSB's own order, and scans last.
 const YCSB: &str = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e";
 
@@ -90,6 +109,7 @@ impl Suite {
             Self::Ycsb => sizes.ycsb(),
             Self::Large => sizes.large(),
             Self::Cached => sizes.cached(),
+            Self::Beyond => sizes.beyond()?,
         })
     }
 }
@@ -106,8 +126,8 @@ impl Sizes<'_> {
         clippy::cast_sign_loss,
         reason = "positive numbers far below 2^64"
     )]
-    fn scaled(&self, count: u64) -> String {
-        let scaled = (count as f64 * self.scale).round() as u64;
+    fn scaled(&self, count: f64) -> String {
+        let scaled = (count * self.scale).round() as u64;
         scaled.max(1).to_string()
     }
 
@@ -117,7 +137,7 @@ impl Sizes<'_> {
         Group {
             name: name.to_owned(),
             rounds,
-            without: Vec::new(),
+            without: vec![BYPASSING],
             loads: Some(loads),
             arguments: arguments.chain(self.settings.iter().cloned()).collect(),
         }
@@ -143,7 +163,7 @@ impl Sizes<'_> {
 
     fn small(&self) -> Vec<Group> {
         let mut group = self.sized("values of 100 bytes", 3, LOADS, "100");
-        group.without = SEPARATING.to_vec();
+        group.without.extend(SEPARATING);
         vec![group]
     }
 
@@ -165,11 +185,52 @@ impl Sizes<'_> {
         let name =
             format!("reads of 100-byte values, with caches of {cache} GiB, which hold everything");
         let mut group = self.sized(&name, 1, CACHED_READS, "100");
-        group.without = SEPARATING.to_vec();
+        group.without.extend(SEPARATING);
         // Windrow bounds its cache by its memory budget.
         let cache = format!("{cache}G");
         let own = ["--cache-bytes", &cache, "--memory-budget", "0"];
         group.arguments.extend(own.map(str::to_owned));
         vec![group]
+    }
+
+    /// Loads on data that is larger than the memory of the settings.
+    fn beyond(&self) -> Result<Vec<Group>> {
+        let words = ["--engine", "windrow", "fillseq"].map(str::to_owned);
+        let run = RunArgs::parsed(&[&words[..], self.settings].concat())?;
+        let Some(memory) = run.bench.memory else {
+            return Err(Error::invalid_argument(
+                "the suite beyond needs --memory SIZE behind it: its data is four times as large",
+            ));
+        };
+        let entries = |bytes: u64| self.scaled(memory as f64 * BEYOND / bytes as f64);
+        let values = Mix::SD.fractions().into_iter();
+        let value_bytes = values.map(|(size, percent)| size * percent).sum::<usize>() as u64 / 100;
+        let (entries, records) = (entries(16 + 200), entries(24 + value_bytes));
+        let buffer = (memory / 16).min(BUFFER_BYTES_MAX).to_string();
+        let budget = (memory / 2).to_string();
+        let common = [
+            "--drop-caches",
+            "--duration",
+            BEYOND_SECONDS,
+            "--write-rate",
+            WRITE_RATE,
+            "--memtable-bytes",
+            &buffer,
+            "--cache-bytes",
+            &buffer,
+            "--memory-budget",
+            &budget,
+        ];
+        let plain = ["--num", &entries, "--value-size", "200"];
+        let plain = [&plain[..], &common].concat();
+        let name = "values of 200 bytes beyond memory";
+        let mut plain = self.group(name, 3, BEYOND_LOADS, &plain);
+        plain.without = SEPARATING.to_vec();
+        // The bench keeps the state of each record, and bounds new ones by the operations.
+        let ycsb = ["--mix", "SD", "--records", &records, "--ops", &records];
+        let ycsb = [&ycsb[..], &common].concat();
+        let mut ycsb = self.group("YCSB with the mix SD beyond memory", 3, YCSB, &ycsb);
+        ycsb.without.clear();
+        Ok(vec![plain, ycsb])
     }
 }

@@ -1,5 +1,7 @@
 //! Comparisons: command lines, orders, engines of a suite, and what is refused.
 
+use clap::Parser;
+
 use super::*;
 use crate::run::measure;
 
@@ -128,7 +130,8 @@ fn redundant_engines_take_part_only_if_named() {
         let are_small = group == 0 || group == last;
         for engine in every {
             let keeps_apart = ["blobdb", "blobdb-direct", "fjall-separated"];
-            let is_left_out = are_small && keeps_apart.contains(&engine.name());
+            let is_left_out = are_small && keeps_apart.contains(&engine.name())
+                || engine.name() == "rocksdb-direct-io";
             assert_eq!(engines.contains(engine), !is_left_out, "{}", engine.name());
         }
     }
@@ -208,4 +211,68 @@ fn every_group_of_the_suite_can_run() {
             .groups()
             .is_err()
     );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_data_of_the_suite_beyond_is_four_times_the_memory() {
+    let beyond = |settings: &[&str]| parsed(&[&["--suite", "beyond"], settings].concat());
+    let error = beyond(&["--num", "10"]).groups().unwrap_err();
+    assert!(error.to_string().contains("needs --memory SIZE"), "{error}");
+    let refused = |settings| checked(&beyond(settings).groups()?[0], EngineName::Windrow);
+    assert!(refused(&["--memory", "10M"]).is_err());
+    assert!(refused(&["--memory", "64M", "--value-size", "10"]).is_err());
+    let memory = 64 << 20;
+    let groups = beyond(&["--memory", "64M"]).groups().unwrap();
+    assert_eq!(groups.len(), 2);
+    for group in &groups {
+        let bench = checked(group, EngineName::Windrow).unwrap();
+        let bytes = bench.num
+            * if bench.mix.is_some() {
+                24 + 227
+            } else {
+                16 + 200
+            };
+        assert!(
+            (bytes as f64 / f64::from(4 * memory) - 1.0).abs() < 1e-3,
+            "{bytes}"
+        );
+        assert!(bench.drop_caches && bench.runs_on_device());
+        assert_eq!((bench.duration, bench.memory), (Some(30.0), Some(64 << 20)));
+        let options = bench.windrow_options().unwrap();
+        assert!(options.memory_budget < 64 << 20);
+        assert_eq!(options.keyspace.memtable_bytes, 4 << 20);
+        // The fill has no bound but the number of entries.
+        assert!(bench.writes.is_none());
+        assert!(["filluniquerandom", "ycsb-load"].contains(&bench.loads[0].name()));
+    }
+    // Settings behind the suite replace its own.
+    let words = [
+        "--memory",
+        "128M",
+        "--duration",
+        "2",
+        "--num",
+        "50",
+        "--drop-caches",
+    ];
+    for group in beyond(&words).groups().unwrap() {
+        let bench = checked(&group, EngineName::WindrowBuffered).unwrap();
+        assert_eq!((bench.duration, bench.num), (Some(2.0), 50));
+        assert_eq!(
+            bench.windrow_options().unwrap().keyspace.memtable_bytes,
+            8 << 20
+        );
+    }
+    // Engines that separate large values take part where values are large.
+    let every = EngineName::value_variants();
+    let args = beyond(&["--memory", "64M"]);
+    let engines: Vec<_> = groups.iter().map(|group| args.engines(group)).collect();
+    assert_eq!(engines[1], every);
+    assert!(
+        engines[0]
+            .iter()
+            .all(|engine| !engine.name().contains("separated"))
+    );
+    assert!(engines[0].contains(&EngineName::Windrow));
 }
