@@ -6,6 +6,8 @@
 //!
 //! Immutable once built; shared freely between threads.
 
+use std::cmp::Ordering;
+
 use super::key::shared_bytes;
 
 /// The first eight bytes of `key` from `start` on as a big-endian word, padded with zeroes; `start`
@@ -31,12 +33,10 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     head_after(key, 0)
 }
 
-/// Searches a sorted list of distinct byte strings.
+/// Searches a sorted list of byte strings whose common prefix is stored elsewhere: `rest` is a key without it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PrefixIndex {
-    /// The prefix of all keys.
-    common: Box<[u8]>,
-    /// The head of each key after `common`.
+pub(crate) struct RestIndex {
+    /// The head of each rest.
     heads: Box<[u64]>,
     /// The positions of the keys whose head is not the whole rest.
     long: Box<[usize]>,
@@ -51,34 +51,26 @@ fn bytes_of(head: u64) -> ([u8; 8], usize) {
     (head.to_be_bytes(), 8 - head.trailing_zeros() as usize / 8)
 }
 
-impl PrefixIndex {
-    /// Builds the index over `keys`, which ascend strictly.
-    pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
-        let mut ends = keys.clone();
-        let Some(first) = ends.next() else {
-            return Self::default();
-        };
-        let last = ends.last().unwrap_or(first);
-        let common = shared_bytes(first, last);
+impl RestIndex {
+    /// Builds the index over `rests`, which ascend.
+    pub(crate) fn new<'a>(rests: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut heads, mut long) = (Vec::new(), Vec::new());
-        let (mut starts, mut rests) = (vec![0], Vec::new());
-        for (position, key) in keys.enumerate() {
-            let rest = &key[common..];
-            let head = head_after(key, common);
+        let (mut starts, mut long_rests) = (vec![0], Vec::new());
+        for (position, rest) in rests.enumerate() {
+            let head = head(rest);
             heads.push(head);
             let (bytes, length) = bytes_of(head);
             if *rest != bytes[..length] {
                 long.push(position);
-                rests.extend_from_slice(rest);
-                starts.push(rests.len());
+                long_rests.extend_from_slice(rest);
+                starts.push(long_rests.len());
             }
         }
         Self {
-            common: first[..common].into(),
             heads: heads.into(),
             long: long.into(),
             starts: starts.into(),
-            rests: rests.into(),
+            rests: long_rests.into(),
         }
     }
 
@@ -89,51 +81,101 @@ impl PrefixIndex {
 
     /// The bytes that the index holds in memory, itself not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.common.len()
-            + size_of_val(&*self.heads)
+        size_of_val(&*self.heads)
             + size_of_val(&*self.long)
             + size_of_val(&*self.starts)
             + self.rests.len()
     }
 
-    /// Whether the key at `position`, after the common prefix, is before `rest`.
-    fn is_before(&self, position: usize, rest: &[u8]) -> bool {
+    /// How the key at `position` compares to `rest`.
+    pub(crate) fn compare(&self, position: usize, rest: &[u8]) -> Ordering {
         if let Ok(at) = self.long.binary_search(&position) {
-            self.rests[self.starts[at]..self.starts[at + 1]] < *rest
+            self.rests[self.starts[at]..self.starts[at + 1]].cmp(rest)
         } else {
             let (bytes, length) = bytes_of(self.heads[position]);
-            bytes[..length] < *rest
+            bytes[..length].cmp(rest)
         }
+    }
+
+    /// The position of the first key whose rest is `rest` or greater; `len()` if there is none. `target` is the head
+    /// of `rest`.
+    #[inline]
+    pub(crate) fn lower_bound(&self, rest: &[u8], target: u64) -> usize {
+        let position = self.heads.partition_point(|&head| head < target);
+        // Equal heads are rare; whole keys decide between them.
+        if position < self.heads.len() && self.heads[position] == target {
+            return self.lower_bound_of_ties(position, rest, target);
+        }
+        position
+    }
+
+    fn lower_bound_of_ties(&self, position: usize, rest: &[u8], target: u64) -> usize {
+        let ties = self.heads[position..].partition_point(|&head| head == target);
+        let (mut low, mut high) = (position, position + ties);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.compare(middle, rest).is_lt() {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+}
+
+/// Where `key` lies among keys that begin with `common`: before or after all of them, or `Equal` if it begins with
+/// `common` itself.
+#[inline]
+pub(crate) fn compare_to_prefix(key: &[u8], common: &[u8]) -> Ordering {
+    let shared = common.len().min(key.len());
+    match key[..shared].cmp(&common[..shared]) {
+        Ordering::Equal if shared < common.len() => Ordering::Less,
+        order => order,
+    }
+}
+
+/// Searches a sorted list of byte strings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PrefixIndex {
+    /// The prefix of all keys.
+    common: Box<[u8]>,
+    /// The keys after it.
+    rests: RestIndex,
+}
+
+impl PrefixIndex {
+    /// Builds the index over `keys`, which ascend.
+    pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let mut ends = keys.clone();
+        let Some(first) = ends.next() else {
+            return Self::default();
+        };
+        let last = ends.last().unwrap_or(first);
+        let common = shared_bytes(first, last);
+        Self {
+            common: first[..common].into(),
+            rests: RestIndex::new(keys.map(|key| &key[common..])),
+        }
+    }
+
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.rests.len()
     }
 
     /// The position of the first key that is `key` or greater; `len()` if there is none.
     #[inline]
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        let shared = self.common.len().min(key.len());
-        match key[..shared].cmp(&self.common[..shared]) {
-            std::cmp::Ordering::Less => return 0,
-            std::cmp::Ordering::Greater => return self.len(),
-            std::cmp::Ordering::Equal if shared < self.common.len() => return 0,
-            std::cmp::Ordering::Equal => {}
-        }
-        let rest = &key[shared..];
-        let target = head_after(key, shared);
-        let mut position = self.heads.partition_point(|&head| head < target);
-        // Equal heads are rare; whole keys decide between them.
-        if position < self.heads.len() && self.heads[position] == target {
-            let ties = self.heads[position..].partition_point(|&head| head == target);
-            let (mut low, mut high) = (position, position + ties);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if self.is_before(middle, rest) {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
+        match compare_to_prefix(key, &self.common) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.len(),
+            Ordering::Equal => {
+                let start = self.common.len();
+                self.rests
+                    .lower_bound(&key[start..], head_after(key, start))
             }
-            position = low;
         }
-        position
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Each file of a version has a [`FileSlot`]. A read borrows the open file from its slot without a lock;
 //! only opening and closing take locks. The clock algorithm closes files that exceed the bounds on their
-//! number and their memory, if no read used them since the hand last passed. The hand skips files that a
-//! reader holds: closing them would free nothing, and they might be opened twice.
+//! number and their memory, if no read used them since the hand last passed. A file that can be smaller is shrunk
+//! first. The hand skips files that a reader holds: closing them would free nothing, and they might be opened twice.
 //!
 //! Invariants:
 //! - I1. A slot that holds a file is on the clock exactly once.
@@ -33,6 +33,13 @@ pub(crate) trait CachedFile {
     fn memory_bytes(&self) -> u64;
     /// Whether open files hold too much memory once `closed_bytes` of it are free.
     fn exceeds(budget: &Self::Budget, closed_bytes: u64) -> bool;
+    /// The same file with less in memory, which loads the rest again on demand; `None` if it has the least.
+    fn shrunk(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// Holds one file while it is open.
@@ -199,6 +206,12 @@ impl<F: CachedFile> OpenFiles<F> {
         self.close_least_used(clock, Some(slot));
     }
 
+    /// The number of open files, those aside that only readers hold.
+    #[cfg(test)]
+    pub(crate) fn open_files(&self) -> usize {
+        self.clock.lock().len()
+    }
+
     /// Closes files beyond the bounds.
     pub(crate) fn fit(&self) {
         self.close_least_used(self.clock.lock(), None);
@@ -214,8 +227,8 @@ impl<F: CachedFile> OpenFiles<F> {
         let is_over = |open: usize, closed_bytes: u64| {
             open > self.open_max || (open > 1 && F::exceeds(&self.budget, closed_bytes))
         };
-        // Every file gets at most one more chance, so the hand stops after two rounds.
-        let mut steps = 2 * clock.len();
+        // Every file gets at most one more chance, and is shrunk at most once, so the hand stops after three rounds.
+        let mut steps = 3 * clock.len();
         while is_over(clock.len(), closed_bytes) && steps > 0 {
             steps -= 1;
             let Some(weak) = clock.pop_front() else { break };
@@ -231,11 +244,23 @@ impl<F: CachedFile> OpenFiles<F> {
             let is_spared = spared.is_some_and(|slot| Arc::ptr_eq(&candidate, slot));
             if used || is_read || is_spared {
                 clock.push_back(weak);
-            } else {
-                closed_bytes += file.as_ref().map_or(0, |file| file.memory_bytes());
-                candidate.close();
-                closed.push(file);
+                continue;
             }
+            closed_bytes += file.as_ref().map_or(0, |file| file.memory_bytes());
+            let is_many = clock.len() >= self.open_max;
+            let shrunk = file
+                .as_ref()
+                .filter(|_| !is_many)
+                .and_then(|file| file.shrunk());
+            if let Some(shrunk) = shrunk {
+                // What both have counts in both.
+                closed_bytes -= shrunk.memory_bytes();
+                candidate.file.store(Some(Arc::new(shrunk)));
+                clock.push_back(weak);
+            } else {
+                candidate.close();
+            }
+            closed.push(file);
         }
         // Files are closed outside the lock.
         drop(clock);

@@ -19,7 +19,7 @@ use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
-use crate::table::{FileMeta, Table, TableContext, TableOptions, file_name};
+use crate::table::{FileMeta, Table, TableContext, TableFiles, TableOptions};
 use crate::value::{ValueFileMeta, ValueReadBuffers};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
@@ -158,15 +158,15 @@ fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<OutputFiles<'a>>
 }
 
 fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
-    let name = file_name(meta.number);
-    let file = context.vfs.open(Path::new(&name), OpenMode::Read).unwrap();
+    let vfs = Arc::clone(&context.vfs) as Arc<dyn Vfs>;
+    let files = TableFiles::new(vfs, "".into(), BlockSource::Buffered, 16);
     let reading = TableContext {
-        source: BlockSource::Buffered,
+        files: Arc::new(files),
         cache: Arc::new(BlockCache::new(1 << 20)),
         clock: Arc::default(),
         memory: Arc::default(),
     };
-    let table = Arc::new(Table::open(file, name, meta, reading, LoadedUnits::ALL, None).unwrap());
+    let table = Arc::new(Table::open(meta, reading, LoadedUnits::ALL, None).unwrap());
     let mut cursor = table.cursor(0);
     cursor.seek_to_first().unwrap();
     let mut entries = Vec::new();

@@ -25,7 +25,7 @@ use crate::cache::{BlockCache, MarkClock};
 use crate::events::is_in_listener;
 use crate::options::Options;
 use crate::runtime::Workers;
-use crate::table::{OpenTables, TableContext};
+use crate::table::{OpenTables, TableContext, TableFiles};
 use crate::value::{OpenValues, ValueContext};
 use crate::vfs::LockGuard;
 
@@ -85,18 +85,19 @@ impl Handle {
             ..
         } = parts;
         let clock = Arc::new(MarkClock::new(&options.runtime));
+        let files = TableFiles::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            options.block_source,
+            options.open_files_max,
+        );
         let context = TableContext {
-            source: options.block_source,
+            files: Arc::new(files),
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             clock: Arc::clone(&clock),
             memory: Arc::clone(&memory.tables),
         };
-        let tables = OpenTables::new(
-            Arc::clone(&options.vfs),
-            directory.to_owned(),
-            context,
-            options.open_files_max,
-        );
+        let tables = OpenTables::new(context);
         let values = OpenValues::new(
             Arc::clone(&options.vfs),
             directory.to_owned(),

@@ -13,7 +13,7 @@ use crate::block::stored::{Place, decompress, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
-use crate::table::{FOOTER_BYTES, Footer, Handle, Properties, SegmentIndex};
+use crate::table::{FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, TopLevelIndex};
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
 
@@ -162,8 +162,8 @@ impl Table<'_> {
     /// Whether the first block belongs to `segment`: no later append has begun at the same offset.
     fn is_whole(&self, segment: &Segment) -> Result<bool> {
         let first = self.index(segment).and_then(|index| {
-            let (offset, length) = index.block(0);
-            let length = length as u64;
+            let first = self.partition(segment, &index, 0)?.block(0);
+            let (offset, length) = (first.offset, first.length as u64);
             let bytes = self.read(Handle { offset, length })?;
             verify(&bytes, self.place(segment.id, offset))
                 .map(drop)
@@ -175,10 +175,22 @@ impl Table<'_> {
         }
     }
 
-    fn index(&self, segment: &Segment) -> Result<SegmentIndex> {
+    /// The top-level index of `segment`. The manifest knows the bounds of its keys; without it any key is within them.
+    fn index(&self, segment: &Segment) -> Result<TopLevelIndex> {
         let footer = &segment.footer;
         self.block(segment, footer.index, |payload| {
-            SegmentIndex::decode(payload, footer.segment_offset, footer.data_end())
+            TopLevelIndex::decode(payload, (b"", b""), footer.data(), footer.partitions)
+        })
+    }
+
+    fn partition(
+        &self,
+        segment: &Segment,
+        index: &TopLevelIndex,
+        number: usize,
+    ) -> Result<IndexPartition> {
+        self.block(segment, index.partition(number), |payload| {
+            index.decode_partition(payload, number)
         })
     }
 
@@ -251,16 +263,28 @@ impl Table<'_> {
         let Some(index) = report.sound(self.index(segment))? else {
             return Ok(());
         };
-        let blocks = index.blocks();
-        report.show(&block_record("index", footer.index).number("blocks", blocks as u64))?;
-        for block in 0..blocks {
-            let (offset, length) = index.block(block);
-            let handle = Handle {
-                offset,
-                length: length as u64,
+        let record = block_record("index", footer.index)
+            .number("partitions", index.partitions() as u64)
+            .number("blocks", index.blocks() as u64);
+        report.show(&record)?;
+        for number in 0..index.partitions() {
+            let partition = self.partition(segment, &index, number);
+            let Some(partition) = report.sound(partition)? else {
+                continue;
             };
-            let shown = self.data_block(segment, handle, report);
-            report.sound(shown)?;
+            let blocks = index.blocks_of(number);
+            let place = index.partition(number);
+            let record = block_record("index_partition", place);
+            report.show(&record.number("blocks", blocks.len() as u64))?;
+            for block in blocks {
+                let block = partition.block(block);
+                let handle = Handle {
+                    offset: block.offset,
+                    length: block.length as u64,
+                };
+                let shown = self.data_block(segment, handle, report);
+                report.sound(shown)?;
+            }
         }
         Ok(())
     }

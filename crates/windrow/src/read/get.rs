@@ -20,7 +20,7 @@ pub(crate) enum Found<'a> {
     /// In a memtable.
     Memtable(&'a [u8]),
     /// In a table.
-    Table(table::Found<'a>),
+    Table(table::Found),
     /// In a value file. The value is not read yet.
     Apart(Apart<'a>),
 }
@@ -37,7 +37,7 @@ pub(crate) struct Apart<'a> {
 #[derive(Debug)]
 enum Pointer<'a> {
     Memtable(&'a [u8]),
-    Table(table::Found<'a>),
+    Table(table::Found),
 }
 
 impl<'a> Apart<'a> {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::MemoryTracker;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 
 /// The memory trackers of tables and their readers, and their limits.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct TableMemory {
     pub(crate) cache_floor: u64,
     /// Beyond this, jobs read with small buffers.
     pub(crate) jobs_max: u64,
+    /// Whether an open table has grown beyond the limit of all.
+    pub(crate) is_over: AtomicBool,
 }
 
 impl TableMemory {
@@ -37,6 +40,19 @@ impl TableMemory {
     /// What open tables may hold. Beyond it, the least recently used are closed.
     pub(crate) fn tables_max(&self) -> u64 {
         self.readers_max().saturating_sub(self.cache_floor)
+    }
+
+    /// Notes that an open table holds more.
+    pub(crate) fn note_growth(&self) {
+        if self.tables.bytes() > self.tables_max() {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether an open table has grown beyond the limit since the last call that returned true.
+    #[inline]
+    pub(crate) fn take_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) && self.is_over.swap(false, Ordering::Relaxed)
     }
 
     /// What is left for the block cache.
@@ -59,6 +75,7 @@ impl Default for TableMemory {
             lent_max: 0,
             cache_floor: 0,
             jobs_max: u64::MAX,
+            is_over: AtomicBool::new(false),
         }
     }
 }

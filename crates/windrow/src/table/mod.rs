@@ -1,7 +1,7 @@
 //! Layer 2: table files of 1 to 12 segments.
 //!
-//! A segment is a complete sorted table: data blocks, filter units, index block, properties block
-//! and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
+//! A segment is a complete sorted table: data blocks, filter units, index partitions, top-level index, properties
+//! block and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
 //! file as the manifest describes it. `docs/format.md` describes the bytes.
 
 mod format;
@@ -20,12 +20,12 @@ mod tests;
 #[cfg(test)]
 pub(crate) use format::file_name;
 pub(crate) use format::{
-    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, Measure, Properties, References, Referred,
-    SegmentIndex, SegmentMeta, superseded_part,
+    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, Measure, Properties,
+    References, Referred, SegmentMeta, TopLevelIndex, superseded_part,
 };
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{
-    Bounds, Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
+    Bounds, Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor, TableFiles,
 };
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

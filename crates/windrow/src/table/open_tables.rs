@@ -1,17 +1,15 @@
-//! The bounded set of open table files, and the filter units that each has in memory.
+//! The tables in memory, bounded by their bytes, and the filter units that each has.
 //!
 //! Concurrency: that of [`OpenFiles`].
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::Result;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Error, Result};
 use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
 use crate::filter::LoadedUnits;
-use crate::vfs::{OpenMode, Vfs};
 
-use super::format::{FileMeta, file_name};
+use super::format::FileMeta;
 use super::memory::TableMemory;
 use super::read::{Table, TableContext};
 
@@ -51,6 +49,10 @@ impl CachedFile for Table {
     fn exceeds(budget: &Arc<TableMemory>, closed_bytes: u64) -> bool {
         budget.tables.bytes().saturating_sub(closed_bytes) > budget.tables_max()
     }
+
+    fn shrunk(&self) -> Option<Self> {
+        Self::shrunk(self)
+    }
 }
 
 impl TableSlot {
@@ -69,36 +71,32 @@ impl TableSlot {
 /// Opens tables on demand and closes the least recently used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
-    vfs: Arc<dyn Vfs>,
-    directory: PathBuf,
     context: TableContext,
-    files: OpenFiles<Table>,
+    tables: OpenFiles<Table>,
 }
 
 impl OpenTables {
-    /// Tables of `directory`, about `open_max` of them open at a time.
-    pub(crate) fn new(
-        vfs: Arc<dyn Vfs>,
-        directory: PathBuf,
-        context: TableContext,
-        open_max: usize,
-    ) -> Self {
+    /// Tables that share `context`. The budget of its memory bounds their number, and its files are bounded by
+    /// themselves.
+    pub(crate) fn new(context: TableContext) -> Self {
         Self {
-            vfs,
-            directory,
-            files: OpenFiles::new(open_max, Arc::clone(&context.memory)),
+            tables: OpenFiles::new(usize::MAX, Arc::clone(&context.memory)),
             context,
         }
     }
 
     /// Opens no more tables and closes those that no reader holds.
     pub(crate) fn close(&self) {
-        self.files.close();
+        self.tables.close();
+        self.context.files.close();
     }
 
     /// The table in `slot`, opened as `meta` describes it if need be.
     #[inline]
     pub(crate) fn get(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
+        if self.context.memory.take_over() {
+            self.fit();
+        }
         match slot.get() {
             Some(table) => Ok(table),
             None => self.open(slot, meta, None),
@@ -118,7 +116,7 @@ impl OpenTables {
         known: Option<&Table>,
     ) -> Result<OpenTable> {
         let open = || self.open_anew(meta, slot.filter_units(), known);
-        let table = self.files.open(slot, open)?;
+        let table = self.tables.open(slot, open)?;
         self.fit_cache();
         Ok(table)
     }
@@ -136,7 +134,7 @@ impl OpenTables {
             && let Some(known) = slot.peek()
         {
             let table = self.open_anew(meta, units, Some(&known))?;
-            self.files.replace(slot, table);
+            self.tables.replace(slot, table);
         }
         // If the open failed, the table keeps the units that it has.
         slot.state.0.store(units.to_word(), Ordering::Relaxed);
@@ -166,18 +164,13 @@ impl OpenTables {
         units: LoadedUnits,
         known: Option<&Table>,
     ) -> Result<Arc<Table>> {
-        let name = file_name(meta.number);
-        let path = self.directory.join(&name);
-        let open = || self.vfs.open(&path, OpenMode::Read);
-        let file = self.files.unless_closed(open)?;
-        let file = file.map_err(|error| Error::open(&name, &path, error))?;
-        let context = self.context.clone();
-        Table::open(file, name, meta, context, units, known).map(Arc::new)
+        let open = || Table::open(meta, self.context.clone(), units, known);
+        self.tables.unless_closed(open)?.map(Arc::new)
     }
 
     /// Closes tables beyond the bounds, and fits the cache into what is left.
     pub(crate) fn fit(&self) {
-        self.files.fit();
+        self.tables.fit();
         self.fit_cache();
     }
 

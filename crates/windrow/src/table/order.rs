@@ -43,7 +43,7 @@ impl Table {
                 while cursor.is_valid() && cursor.key() == key {
                     let sequence = cursor.trailer().sequence();
                     if before.is_some_and(|before| sequence <= before) {
-                        let (offset, _) = segment.index.block(0);
+                        let offset = segment.index.data(0).offset;
                         let what = "a segment holds an entry that is not newer than one of its key in \
                                     an earlier segment";
                         return Err(Error::corruption(&self.name, offset, what));

@@ -2,7 +2,7 @@
 //!
 //! Bypasses cache and mapping, so it reads what is on the disk (or in the page cache), not what
 //! was verified before. Checks, beyond what opening the table checked:
-//! - each block's checksum and form, through [`ReadAhead`];
+//! - each block's checksum and form, through [`ReadAhead`], and each index partition's;
 //! - entries ascend strictly, across blocks too, and each block stays within its separators;
 //! - each key passes the filter;
 //! - entries, tombstones, bytes, references, first and last key and sequence bounds are as the
@@ -17,7 +17,7 @@ use crate::base::{Error, ErrorKind, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::format::Properties;
+use super::format::{BlockPlace, Properties};
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key whose pointer is in the table.
@@ -59,10 +59,16 @@ impl Table {
                 sound: true,
             };
             let mut blocks = ReadAhead::new(self, index);
-            for block in 0..segment.index.blocks() {
-                check.block(&mut blocks, block)?;
-                report.blocks += 1;
-                report.bytes += segment.index.block(block).1 as u64;
+            for partition in 0..segment.index.partitions() {
+                if !check.partition(partition)? {
+                    continue;
+                }
+                for block in segment.index.blocks_of(partition) {
+                    let place = self.block_place(segment, block)?;
+                    check.block(&mut blocks, place)?;
+                    report.blocks += 1;
+                    report.bytes += place.length as u64;
+                }
             }
             report.entries += check.tally.entries;
             check.finish();
@@ -98,11 +104,22 @@ impl SegmentCheck<'_> {
         self.sound = false;
     }
 
-    fn block(&mut self, blocks: &mut ReadAhead, index: usize) -> Result<()> {
-        let (offset, _) = self.segment.index.block(index);
-        let result = blocks.load(index).and_then(|()| {
-            self.entries(blocks, index)
-                .map_err(|what| Error::corruption(&self.table.name, offset, what))
+    /// Loads a partition of the index. Returns whether it is sound.
+    fn partition(&mut self, number: usize) -> Result<bool> {
+        match self.table.partition(self.segment, number) {
+            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            Err(error) => {
+                self.report(error);
+                Ok(false)
+            }
+            Ok(_) => Ok(true),
+        }
+    }
+
+    fn block(&mut self, blocks: &mut ReadAhead, place: BlockPlace) -> Result<()> {
+        let result = blocks.load(place).and_then(|()| {
+            self.entries(blocks, place.number)
+                .map_err(|what| Error::corruption(&self.table.name, place.offset, what))
         });
         match result {
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
@@ -168,7 +185,9 @@ impl SegmentCheck<'_> {
             true
         };
         // The versions of one key may continue in blocks after the one that the index names.
-        let indexed = self.segment.index.find(key);
+        let indexed = self.table.find_block(self.segment, key);
+        let indexed = indexed.map_err(|_| "the index cannot be read again")?;
+        let indexed = indexed.map_or(usize::MAX, |block| block.number);
         if indexed > block || (new_key && indexed != block) {
             return Err("the index leads past an entry");
         }
@@ -202,7 +221,7 @@ impl SegmentCheck<'_> {
             ..std::mem::take(&mut self.tally)
         };
         if self.sound && tally != *properties {
-            let (offset, _) = self.segment.index.block(0);
+            let offset = self.segment.index.data(0).offset;
             let what = "the entries do not add up to the properties";
             self.report(Error::corruption(&self.table.name, offset, what));
         }

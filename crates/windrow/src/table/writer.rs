@@ -275,6 +275,13 @@ impl TableWriter {
             }
             *handle = self.output.append(|buffer| plain(&unit, buffer))?;
         }
+        let mut partitions = Handle {
+            offset: self.output.writer.position(),
+            length: 0,
+        };
+        for body in self.index.partitions() {
+            partitions.length += self.output.append(|buffer| plain(body, buffer))?.length;
+        }
         let index = self.output.append(|buffer| {
             self.index.finish(buffer);
             Compression::None
@@ -295,6 +302,7 @@ impl TableWriter {
                 .before
                 .last()
                 .map(|segment| segment.end() - FOOTER_BYTES as u64),
+            partitions,
             index,
             properties: properties_handle,
             filters,

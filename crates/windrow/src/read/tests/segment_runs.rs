@@ -16,8 +16,8 @@ use crate::manifest::{FileHandle, Version};
 use crate::options::BlockSource;
 use crate::read::run::{OpenCursor, Run, RunCursor};
 use crate::table::{
-    OpenTables, ReadCounters, SequentialCursor, TableContext, TableCursor, TableOptions,
-    TableWriter, file_name,
+    OpenTables, ReadCounters, SequentialCursor, TableContext, TableCursor, TableFiles,
+    TableOptions, TableWriter, file_name,
 };
 use crate::vfs::memory::MemoryVfs;
 
@@ -46,15 +46,16 @@ impl Fixture {
             .map(|files| files.iter().map(&mut write).collect());
         let levels = std::iter::once(Vec::new()).chain(levels);
         let version = Version::new(levels.collect()).unwrap();
+        let files = Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>;
+        let files = TableFiles::new(files, "".into(), BlockSource::Buffered, 100);
         let context = TableContext {
-            source: BlockSource::Buffered,
+            files: Arc::new(files),
             cache: Arc::new(BlockCache::new(1 << 20)),
             clock: Arc::default(),
             memory: Arc::default(),
         };
-        let files = Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>;
         Self {
-            tables: Arc::new(OpenTables::new(files, "".into(), context, 100)),
+            tables: Arc::new(OpenTables::new(context)),
             opened_before: vfs.opened.load(Ordering::Relaxed),
             vfs,
             version,

@@ -5,8 +5,8 @@
 //! Every later version keeps the length of the footer and the places of the magic, the version and the
 //! checksum.
 //!
-//! Invariant I1: data blocks, filter units, index, properties and footer fill the segment in this
-//! order without gaps, so each of its bytes is under a checksum.
+//! Invariant I1: data blocks, filter units, index partitions, top-level index, properties and footer fill the segment
+//! in this order without gaps, so each of its bytes is under a checksum.
 
 use crate::base::SegmentId;
 use crate::block::stored::{Place, TRAILER_BYTES};
@@ -18,7 +18,7 @@ use crate::filter::FILTER_UNITS_MAX;
 use super::meta::{FileMeta, SegmentMeta};
 
 /// The length of a footer.
-pub(crate) const FOOTER_BYTES: usize = 148;
+pub(crate) const FOOTER_BYTES: usize = 164;
 
 /// The version of the table format that this code writes, and the newest that it reads.
 const FORMAT_VERSION: u32 = 1;
@@ -51,6 +51,9 @@ impl Handle {
 pub(crate) struct Footer {
     pub(crate) segment_offset: u64,
     pub(crate) previous: Option<u64>,
+    /// All index partitions, one after the other.
+    pub(crate) partitions: Handle,
+    /// The top-level index.
     pub(crate) index: Handle,
     pub(crate) properties: Handle,
     /// Absent units have length zero and follow the present ones.
@@ -72,7 +75,8 @@ impl Footer {
         ] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
-        for handle in [self.index, self.properties].iter().chain(&self.filters) {
+        let handles = [self.partitions, self.index, self.properties];
+        for handle in handles.iter().chain(&self.filters) {
             bytes.extend_from_slice(&handle.offset.to_le_bytes());
             bytes.extend_from_slice(&handle.length.to_le_bytes());
         }
@@ -123,15 +127,16 @@ impl Footer {
         }
         let segment_offset = reader.u64(cut)?;
         let previous = Some(reader.u64(cut)?).filter(|&offset| offset != NO_FOOTER);
-        let mut handles = [Handle::default(); 2 + FILTER_UNITS_MAX];
+        let mut handles = [Handle::default(); 3 + FILTER_UNITS_MAX];
         for handle in &mut handles {
             handle.offset = reader.u64(cut)?;
             handle.length = reader.u64(cut)?;
         }
-        let [index, properties, filters @ ..] = handles;
+        let [partitions, index, properties, filters @ ..] = handles;
         let footer = Self {
             segment_offset,
             previous,
+            partitions,
             index,
             properties,
             filters,
@@ -160,9 +165,13 @@ impl Footer {
         self.filters.into_iter().filter(|unit| unit.length > 0)
     }
 
-    /// The offset just after the data blocks.
-    pub(crate) fn data_end(&self) -> u64 {
-        self.filter_units().next().unwrap_or(self.index).offset
+    /// The data blocks.
+    pub(crate) fn data(&self) -> Handle {
+        let behind = self.filter_units().next().unwrap_or(self.partitions);
+        Handle {
+            offset: self.segment_offset,
+            length: behind.offset.saturating_sub(self.segment_offset),
+        }
     }
 
     /// I1, for a footer at `end`.
@@ -172,21 +181,19 @@ impl Footer {
             && self.filters[units..]
                 .iter()
                 .all(|unit| *unit == Handle::default());
-        let mut position = Some(self.data_end());
-        let mut long_enough = true;
-        for handle in self.filters[..units]
-            .iter()
-            .chain([&self.index, &self.properties])
+        let mut position = self.data().end();
+        let mut long_enough = self.data().length > 0;
+        for handle in
+            self.filters[..units]
+                .iter()
+                .chain([&self.partitions, &self.index, &self.properties])
         {
             long_enough &= handle.length > TRAILER_BYTES as u64;
             position = position
                 .filter(|&position| position == handle.offset)
                 .and_then(|_| handle.end());
         }
-        present_first
-            && long_enough
-            && self.data_end() > self.segment_offset
-            && position == Some(end)
+        present_first && long_enough && position == Some(end)
     }
 }
 

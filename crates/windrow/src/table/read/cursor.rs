@@ -20,7 +20,9 @@ use crate::base::{Cursor, Error, ErrorKind, Held, Kind, Result, SequenceNumber, 
 use crate::block::Layout;
 use crate::vfs::Region;
 
+use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
+use super::file::TableFile;
 use super::key_buffer::KeyBuffer;
 use super::segment::Segment;
 use super::sequence::Sequence;
@@ -28,8 +30,8 @@ use super::table::{Block, Table};
 
 /// The source of the blocks of a cursor.
 pub(crate) trait Blocks {
-    /// Makes block `index` the present one.
-    fn load(&mut self, index: usize) -> Result<()>;
+    /// Makes the block at `place` the present one.
+    fn load(&mut self, place: BlockPlace) -> Result<()>;
     /// The bytes that contain the present block; empty before the first.
     fn bytes(&self) -> &[u8];
     /// The offset of the present block in them.
@@ -52,6 +54,8 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct SharedBlocks {
     table: Arc<Table>,
+    /// The file of the table, from the first block on.
+    file: Option<Arc<TableFile>>,
     segment: usize,
     block: BlockHeld,
     origin: usize,
@@ -72,35 +76,42 @@ enum BlockHeld {
 }
 
 impl SharedBlocks {
-    /// Asks for blocks after block `index`, if this is a good moment.
+    /// Asks for blocks after block `number`, if this is a good moment.
     #[cold]
-    fn read_ahead(&mut self, index: usize) {
-        let segment = &self.table.segments[self.segment];
+    fn read_ahead(&mut self, number: usize) -> Result<()> {
+        let (table, segment) = (&self.table, &self.table.segments[self.segment]);
         let blocks = segment.index.blocks();
-        let block_of = |key: &Arc<[u8]>| segment.index.find(key);
-        let start = self.bounds.start.as_ref().map_or(0, block_of);
-        let end = self.bounds.end.as_ref().map_or(blocks, block_of);
-        let range = start..blocks.min(end + 1);
-        let ahead = self.sequence.blocks_ahead(index, &range, &segment.index);
-        if !ahead.is_empty() {
-            self.table.announce_blocks(segment, ahead);
+        let block_of = |key: &Option<Arc<[u8]>>| {
+            let block = key.as_ref().map(|key| table.find_block(segment, key));
+            block.transpose().map(Option::flatten)
+        };
+        let start = block_of(&self.bounds.start)?.map_or(0, |block| block.number);
+        let end = block_of(&self.bounds.end)?.map_or(blocks, |block| block.number + 1);
+        let place = |number| table.block_place(segment, number);
+        if let Some((first, last)) = self.sequence.blocks_ahead(number, &(start..end), place)? {
+            table.announce_blocks(segment, first, last);
         }
+        Ok(())
     }
 }
 
 impl Blocks for SharedBlocks {
     #[inline]
-    fn load(&mut self, index: usize) -> Result<()> {
-        if self.sequence.note(index) && self.table.context.clock.is_cold() {
-            self.read_ahead(index);
+    fn load(&mut self, place: BlockPlace) -> Result<()> {
+        if self.sequence.note(place.number) && self.table.context.clock.is_cold() {
+            self.read_ahead(place.number)?;
         }
+        let file = match &self.file {
+            Some(file) => file,
+            None => self.file.insert(Arc::clone(&*self.table.file()?)),
+        };
         let segment = &self.table.segments[self.segment];
-        let block = self.table.block(segment, index, &mut self.counters)?;
+        let block = self.table.block(file, segment, place, &mut self.counters)?;
         self.origin = block.origin();
         match (block, &self.block) {
             (Block::Mapped(_), BlockHeld::Mapping(_)) => {}
             (Block::Mapped(_), _) => {
-                let region = self.table.region.as_ref();
+                let region = file.region.as_ref();
                 self.block = region.map_or(BlockHeld::Nothing, |region| {
                     BlockHeld::Mapping(Arc::clone(region))
                 });
@@ -156,7 +167,7 @@ pub(crate) type TableCursor = BlockCursor<SharedBlocks>;
 pub(crate) struct BlockCursor<B> {
     blocks: B,
     /// The loaded block, if any.
-    loaded: Option<usize>,
+    loaded: Option<BlockPlace>,
     layout: Layout,
     index: usize,
     /// The start of the value in the bytes of the block.
@@ -178,6 +189,7 @@ impl Table {
         BlockCursor::new(SharedBlocks {
             segment,
             table: Arc::clone(self),
+            file: None,
             block: BlockHeld::Nothing,
             origin: 0,
             sequence: Sequence::new(),
@@ -199,7 +211,10 @@ impl TableCursor {
     pub(crate) fn switch(&mut self, table: &Arc<Table>, segment: usize) {
         let blocks = &mut self.blocks;
         blocks.segment = segment;
-        blocks.table = Arc::clone(table);
+        if !Arc::ptr_eq(&blocks.table, table) {
+            blocks.table = Arc::clone(table);
+            blocks.file = None;
+        }
         blocks.block = BlockHeld::Nothing;
         blocks.origin = 0;
         blocks.sequence.switch();
@@ -230,33 +245,49 @@ impl<B: Blocks> BlockCursor<B> {
         std::mem::take(self.blocks.counters())
     }
 
-    /// Loads block `index` unless it is loaded.
+    /// Loads the block at `place` unless it is loaded.
     #[expect(
         clippy::inline_always,
         reason = "half of a seek is spent here; measured"
     )]
     #[inline(always)]
-    fn load(&mut self, index: usize) -> Result<()> {
+    fn load(&mut self, place: BlockPlace) -> Result<()> {
         self.valid = false;
-        if self.loaded == Some(index) {
+        if self
+            .loaded
+            .is_some_and(|loaded| loaded.number == place.number)
+        {
             return Ok(());
         }
         self.loaded = None;
-        self.blocks.load(index)?;
+        self.blocks.load(place)?;
         let bytes = self.blocks.bytes();
         let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
-            return Err(self.malformed(index));
+            return Err(self.malformed(place));
         };
         if let Some(piece) = layout.short_prefix(bytes) {
             self.key.set_short_prefix(piece, layout.prefix_length());
         } else if let Some(prefix) = layout.prefix(bytes) {
             self.key.set_prefix(prefix);
         } else {
-            return Err(self.malformed(index));
+            return Err(self.malformed(place));
         }
         self.layout = layout;
-        self.loaded = Some(index);
+        self.loaded = Some(place);
         Ok(())
+    }
+
+    /// Loads block `number` of the segment unless it is loaded.
+    fn load_number(&mut self, number: usize) -> Result<()> {
+        let place = self.place(number)?;
+        self.load(place)
+    }
+
+    /// The place of block `number` of the segment.
+    fn place(&self, number: usize) -> Result<BlockPlace> {
+        self.blocks
+            .table()
+            .block_place(self.blocks.segment(), number)
     }
 
     /// Moves to the entry at `offset` of the loaded block, whose index is `index`; `None`, with nothing
@@ -290,7 +321,7 @@ impl<B: Blocks> BlockCursor<B> {
     fn stand_on(&mut self, index: usize, offset: usize) -> Result<Step> {
         match self.settle(index, offset) {
             Some(step) => Ok(step),
-            None => Err(self.malformed(self.loaded.unwrap_or_default())),
+            None => Err(self.malformed_here()),
         }
     }
 
@@ -299,13 +330,24 @@ impl<B: Blocks> BlockCursor<B> {
     fn stand_on_slot(&mut self, index: usize) -> Result<Step> {
         match self.layout.slot(self.blocks.bytes(), index) {
             Some(offset) => self.stand_on(index, offset),
-            None => Err(self.malformed(self.loaded.unwrap_or_default())),
+            None => Err(self.malformed_here()),
         }
     }
 
     #[cold]
-    fn malformed(&self, block: usize) -> Error {
-        self.blocks.table().malformed(self.blocks.segment(), block)
+    fn malformed(&self, block: BlockPlace) -> Error {
+        self.blocks.table().malformed(block)
+    }
+
+    /// The error of the loaded block.
+    #[cold]
+    fn malformed_here(&self) -> Error {
+        let nowhere = BlockPlace {
+            number: 0,
+            offset: 0,
+            length: 0,
+        };
+        self.malformed(self.loaded.unwrap_or(nowhere))
     }
 
     /// Keeps the cursor invalid once a move has failed (I3).
@@ -333,11 +375,10 @@ impl<B: Blocks> BlockCursor<B> {
     }
 
     fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
-        let blocks = self.blocks.segment().index.blocks();
-        let mut block = self.blocks.segment().index.find(key);
+        let mut next = self.blocks.table().find_block(self.blocks.segment(), key)?;
         self.blocks.jump();
         self.valid = false;
-        while block < blocks {
+        while let Some(block) = next {
             self.load(block)?;
             let found = self.layout.search(self.blocks.bytes(), key, sequence);
             let Some(found) = found else {
@@ -347,7 +388,10 @@ impl<B: Blocks> BlockCursor<B> {
                 return self.stand_on(found.index, found.offset).map(drop);
             }
             // The key lies between the blocks, or its versions continue in the next.
-            block += 1;
+            let after = block.number + 1;
+            next = (after < self.blocks.segment().index.blocks())
+                .then(|| self.place(after))
+                .transpose()?;
         }
         Ok(())
     }
@@ -359,7 +403,7 @@ impl<B: Blocks> BlockCursor<B> {
             return self.check().map(|()| Step::END);
         }
         let result = if self.end < self.layout.entries_end() {
-            Err(self.malformed(self.loaded.unwrap_or_default()))
+            Err(self.malformed_here())
         } else {
             self.enter_next_block()
         };
@@ -368,21 +412,22 @@ impl<B: Blocks> BlockCursor<B> {
 
     fn enter_next_block(&mut self) -> Result<Step> {
         self.valid = false;
-        let next = self.loaded.map_or(0, |block| block + 1);
+        let next = self.loaded.map_or(0, |block| block.number + 1);
         if next >= self.blocks.segment().index.blocks() {
             return Ok(Step::END);
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(self.key.key());
-        self.load(next)?;
+        self.load_number(next)?;
         self.stand_on_slot(0)?;
         Ok(Step::to(self.trailer, self.key.key() == self.last_key))
     }
 
     fn enter_previous_block(&mut self) -> Result<()> {
         self.valid = false;
-        if let Some(block) = self.loaded.and_then(|block| block.checked_sub(1)) {
-            self.load(block)?;
+        let before = self.loaded.and_then(|block| block.number.checked_sub(1));
+        if let Some(block) = before {
+            self.load_number(block)?;
             self.stand_on_slot(self.layout.count() - 1)?;
         }
         Ok(())
@@ -392,7 +437,7 @@ impl<B: Blocks> BlockCursor<B> {
 impl<B: Blocks> Cursor for BlockCursor<B> {
     fn seek_to_first(&mut self) -> Result<()> {
         self.check()?;
-        let result = self.load(0).and_then(|()| self.stand_on_slot(0));
+        let result = self.load_number(0).and_then(|()| self.stand_on_slot(0));
         self.guard(result).map(drop)
     }
 
@@ -400,7 +445,7 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
         self.check()?;
         let last = self.blocks.segment().index.blocks() - 1;
         let result = self
-            .load(last)
+            .load_number(last)
             .and_then(|()| self.stand_on_slot(self.layout.count() - 1));
         self.guard(result).map(drop)
     }

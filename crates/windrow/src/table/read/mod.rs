@@ -2,6 +2,7 @@
 
 mod counters;
 mod cursor;
+mod file;
 mod key_buffer;
 mod read_ahead;
 mod segment;
@@ -10,6 +11,7 @@ mod table;
 
 pub(crate) use counters::ReadCounters;
 pub(crate) use cursor::{Blocks, Bounds, TableCursor};
+pub(crate) use file::TableFiles;
 pub(crate) use read_ahead::{ReadAhead, SequentialCursor};
 pub(crate) use segment::Segment;
 pub(crate) use table::{Found, Table, TableContext};

@@ -13,6 +13,7 @@ use crate::block::stored::{decompress, verify};
 use crate::codec::Compression;
 use crate::vfs::{Advice, read_exact_at};
 
+use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
 use super::cursor::{BlockCursor, Blocks};
 use super::segment::Segment;
@@ -87,12 +88,10 @@ impl ReadAhead {
         }
     }
 
-    /// Fills the buffer from block `index` on.
-    fn fill(&mut self, index: usize) -> Result<Range<usize>> {
-        let blocks = &self.table.segments[self.segment].index;
-        let (offset, length) = blocks.block(index);
-        let (last, last_length) = blocks.block(blocks.blocks() - 1);
-        let end = last + last_length as u64;
+    /// Fills the buffer from `block` on.
+    fn fill(&mut self, block: BlockPlace) -> Result<Range<usize>> {
+        let BlockPlace { offset, length, .. } = block;
+        let end = self.segment().index.data_end();
         let bytes = self.read_buffer_bytes();
         let ahead = (end - offset).min(bytes);
         let ahead = usize::try_from(ahead).unwrap_or(length).max(length);
@@ -101,7 +100,8 @@ impl ReadAhead {
         self.held.set(self.read_buffer.capacity() as u64);
         self.read_buffer.resize(ahead, 0);
         self.start = offset;
-        let read = read_exact_at(&*self.table.file, &mut self.read_buffer, offset);
+        let file = self.table.file()?;
+        let read = read_exact_at(&*file.file, &mut self.read_buffer, offset);
         if let Err(error) = read {
             self.read_buffer.clear();
             return Err(Error::read(&self.table.name, offset, error));
@@ -111,20 +111,20 @@ impl ReadAhead {
         let next = offset + ahead as u64;
         if next < end {
             let next = next..end.min(next + bytes);
-            self.table.file.advise(next, Advice::WillNeed);
+            file.file.advise(next, Advice::WillNeed);
         }
         Ok(0..length)
     }
 }
 
 impl Blocks for ReadAhead {
-    fn load(&mut self, index: usize) -> Result<()> {
+    fn load(&mut self, place: BlockPlace) -> Result<()> {
         self.counters.block_reads += 1;
         self.counters.block_loads += 1;
-        let (offset, length) = self.segment().index.block(index);
+        let BlockPlace { offset, length, .. } = place;
         let range = match self.in_read_buffer(offset, length) {
             Some(range) => range,
-            None => self.fill(index)?,
+            None => self.fill(place)?,
         };
         let table = &self.table;
         let place = table.place(self.segment(), offset);

@@ -1,10 +1,12 @@
-//! An open segment: its index, filters and properties in memory.
+//! An open segment: its top-level index, filters and properties in memory, and the index partitions that reads needed.
 //!
 //! Invariant I1: everything loaded here agrees with the footer, and the footer with the manifest.
 //!
-//! Concurrency: immutable, except for the marks of verified blocks; shared freely.
+//! Concurrency: immutable, except for the marks of verified blocks, and for index partitions, which are loaded once;
+//! shared freely.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use crate::base::{Error, FileNumber, Held, MemoryTracker, Result, SegmentId};
 use crate::block::stored::{Place, verify};
@@ -15,21 +17,50 @@ use crate::filter::{Filter, units_rate};
 use crate::vfs::{File, read_exact_at};
 
 use super::super::format::{
-    FOOTER_BYTES, FileMeta, Footer, Handle, Properties, SegmentIndex, SegmentMeta, footer_place,
+    FOOTER_BYTES, FileMeta, Footer, Handle, IndexPartition, Properties, SegmentMeta, TopLevelIndex,
+    footer_place,
 };
 
 /// A segment of an open table.
 #[derive(Debug)]
 pub(crate) struct Segment {
+    parts: Arc<SegmentParts>,
+    /// The partitions of the index, each loaded by the first read that needs it.
+    partitions: Box<[OnceLock<Box<LoadedPartition>>]>,
+}
+
+/// What a segment has in memory whatever was read.
+#[derive(Debug)]
+pub(crate) struct SegmentParts {
     pub(crate) id: SegmentId,
-    pub(crate) index: SegmentIndex,
+    pub(crate) index: TopLevelIndex,
     pub(crate) filters: Box<[Filter]>,
     pub(crate) properties: Properties,
     /// The blocks that readers may use in place in the mapping.
     pub(crate) marks: Marks,
-    /// The bytes that the segment holds in memory, itself included.
+    /// The bytes that the segment holds in memory without its partitions, itself included.
     held: Held,
 }
+
+/// A partition of the index in memory.
+#[derive(Debug)]
+struct LoadedPartition {
+    index: IndexPartition,
+    held: Held,
+}
+
+impl Deref for Segment {
+    type Target = SegmentParts;
+
+    #[inline]
+    fn deref(&self) -> &SegmentParts {
+        &self.parts
+    }
+}
+
+/// The bytes at the end of a segment that are read at once. They hold footer, properties and top-level index of most
+/// segments, so a table without filters opens with one request to the device.
+const TAIL_BYTES: u64 = 8 << 10;
 
 /// Reads the metadata blocks of one segment.
 struct MetadataReader<'a> {
@@ -37,6 +68,9 @@ struct MetadataReader<'a> {
     name: &'a str,
     number: FileNumber,
     segment: SegmentId,
+    /// The end of the segment, from `tail_offset` of the file on; may be empty.
+    tail: Vec<u8>,
+    tail_offset: u64,
 }
 
 impl MetadataReader<'_> {
@@ -51,8 +85,15 @@ impl MetadataReader<'_> {
             segment: self.segment,
             offset: handle.offset,
         };
-        let bytes = read_exact(self.file, self.name, handle.offset, handle.length)?;
-        verify(&bytes, place)
+        let read;
+        let bytes = match self.in_tail(handle) {
+            Some(bytes) => bytes,
+            None => {
+                read = read_exact(self.file, self.name, handle.offset, handle.length)?;
+                &read
+            }
+        };
+        verify(bytes, place)
             .and_then(|(codec, payload)| match codec {
                 Compression::None => decode(payload),
                 Compression::Lz4 | Compression::Zstd => {
@@ -61,6 +102,13 @@ impl MetadataReader<'_> {
                 }
             })
             .map_err(|error| error.in_file(self.name, handle.offset))
+    }
+
+    /// The bytes of `handle`, if the tail has them.
+    fn in_tail(&self, handle: Handle) -> Option<&[u8]> {
+        let start = usize::try_from(handle.offset.checked_sub(self.tail_offset)?).ok()?;
+        let end = start.checked_add(usize::try_from(handle.length).ok()?)?;
+        self.tail.get(start..end)
     }
 }
 
@@ -78,15 +126,20 @@ impl Segment {
         let damaged = |what| Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
             .ok_or_else(|| damaged("the recorded length is too short for a segment"))?;
-        let bytes = read_exact(file, name, place.offset, FOOTER_BYTES as u64)?;
-        let footer = Footer::decode(&bytes, place, meta)
-            .map_err(|error| error.in_file(name, place.offset))?;
+        let tail_offset = meta.end() - meta.length.min(TAIL_BYTES);
         let metadata = MetadataReader {
             file,
             name,
             number: table.number,
             segment: meta.id,
+            tail: read_exact(file, name, tail_offset, meta.end() - tail_offset)?,
+            tail_offset,
         };
+        let (_, footer) = metadata
+            .tail
+            .split_at(metadata.tail.len().saturating_sub(FOOTER_BYTES));
+        let footer = Footer::decode(footer, place, meta)
+            .map_err(|error| error.in_file(name, place.offset))?;
         let mut properties = metadata.block(footer.properties, Properties::decode)?;
         if !properties.agree_with(meta) {
             return Err(Error::corruption(
@@ -98,7 +151,8 @@ impl Segment {
         // Equal, and shared with the manifest.
         properties.references = meta.references.clone();
         let index = metadata.block(footer.index, |payload| {
-            SegmentIndex::decode(payload, meta.offset, footer.data_end())
+            let bounds = (&*meta.smallest, &*meta.largest);
+            TopLevelIndex::decode(payload, bounds, footer.data(), footer.partitions)
         })?;
         let filters = footer
             .filter_units()
@@ -113,7 +167,7 @@ impl Segment {
                 "the properties differ from the segment",
             ));
         }
-        let mut segment = Self {
+        let mut parts = SegmentParts {
             id: meta.id,
             marks: Marks::new(index.blocks()),
             index,
@@ -121,19 +175,77 @@ impl Segment {
             properties,
             held: Held::new(tracker, 0),
         };
-        segment.held.set(segment.count_bytes() as u64);
-        Ok(segment)
+        parts.held.set(parts.count_bytes() as u64);
+        Ok(Self::without_partitions(Arc::new(parts)))
+    }
+
+    fn without_partitions(parts: Arc<SegmentParts>) -> Self {
+        let partitions = (0..parts.index.partitions()).map(|_| OnceLock::new());
+        Self {
+            partitions: partitions.collect(),
+            parts,
+        }
+    }
+
+    /// This segment without index partitions; `None` if it has none.
+    pub(crate) fn shrunk(&self) -> Option<Self> {
+        let is_loaded = |partition: &OnceLock<_>| partition.get().is_some();
+        self.partitions
+            .iter()
+            .any(is_loaded)
+            .then(|| Self::without_partitions(Arc::clone(&self.parts)))
+    }
+
+    /// Partition `number` of the index, if it is in memory.
+    #[inline]
+    pub(crate) fn loaded_partition(&self, number: usize) -> Option<&IndexPartition> {
+        self.partitions[number].get().map(|loaded| &loaded.index)
+    }
+
+    /// Loads partition `number` of the index of this segment of `file`, whose number is `table`.
+    #[cold]
+    pub(crate) fn load_partition(
+        &self,
+        number: usize,
+        file: &dyn File,
+        name: &str,
+        table: FileNumber,
+        tracker: &Arc<MemoryTracker>,
+    ) -> Result<&IndexPartition> {
+        let metadata = MetadataReader {
+            file,
+            name,
+            number: table,
+            segment: self.id,
+            tail: Vec::new(),
+            tail_offset: 0,
+        };
+        let index = metadata.block(self.index.partition(number), |payload| {
+            self.index.decode_partition(payload, number)
+        })?;
+        let bytes = size_of::<LoadedPartition>() + index.memory_bytes();
+        let loaded = Box::new(LoadedPartition {
+            held: Held::new(tracker, bytes as u64),
+            index,
+        });
+        // Another thread may have loaded it meanwhile.
+        Ok(&self.partitions[number].get_or_init(|| loaded).index)
     }
 
     /// The bytes that the segment holds in memory, itself included.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.held.bytes()
+        let loaded = self.partitions.iter().filter_map(OnceLock::get);
+        self.held.bytes() + loaded.map(|partition| partition.held.bytes()).sum::<u64>()
     }
+}
 
+impl SegmentParts {
     fn count_bytes(&self) -> usize {
         let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
         let keys = self.properties.smallest.len() + self.properties.largest.len();
-        size_of::<Self>() + self.index.memory_bytes() + filters + keys + self.marks.memory_bytes()
+        let partitions = self.index.partitions() * size_of::<OnceLock<Box<LoadedPartition>>>();
+        let parts = size_of::<Segment>() + size_of::<Self>() + partitions;
+        parts + self.index.memory_bytes() + filters + keys + self.marks.memory_bytes()
     }
 
     /// The rate of false positives of the loaded filter.

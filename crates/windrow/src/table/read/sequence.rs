@@ -8,7 +8,9 @@
 
 use std::ops::Range;
 
-use super::super::format::SegmentIndex;
+use crate::base::Result;
+
+use super::super::format::BlockPlace;
 
 /// The bytes of the first request.
 const REQUEST_BYTES_MIN: u64 = 8 << 10;
@@ -69,78 +71,81 @@ impl Sequence {
         follows
     }
 
-    /// The blocks to ask for before the load of block `block`, which follows the block before; perhaps none. No
-    /// block outside `range` is asked for.
+    /// The first and the last of the blocks to ask for before the load of block `block`, which follows the block
+    /// before. No block outside `range` is asked for. `place` tells the place of a block.
     pub(super) fn blocks_ahead(
         &mut self,
         block: usize,
         range: &Range<usize>,
-        index: &SegmentIndex,
-    ) -> Range<usize> {
+        place: impl Fn(usize) -> Result<BlockPlace>,
+    ) -> Result<Option<(BlockPlace, BlockPlace)>> {
         if self.request_bytes == 0 {
             self.request_bytes = REQUEST_BYTES_MIN;
             self.edge = if self.is_forward { block + 1 } else { block };
-            return 0..0;
+            return Ok(None);
         }
         let half = self.request_bytes / 2;
-        let blocks = if self.is_forward {
+        let ahead = if self.is_forward {
             let from = self.edge.max(block);
-            if index.start(from) - index.start(block) > half {
-                return 0..0;
+            if from >= range.end {
+                return Ok(None);
             }
-            from..index
-                .first_from(index.start(from) + self.request_bytes)
-                .min(range.end)
+            let first = place(from)?;
+            if first.offset - place(block)?.offset > half {
+                return Ok(None);
+            }
+            let mut last = first;
+            while last.end() < first.offset + self.request_bytes && last.number + 1 < range.end {
+                last = place(last.number + 1)?;
+            }
+            self.edge = last.number + 1;
+            (first, last)
         } else {
             let to = self.edge.min(block + 1);
-            if index.start(block + 1) - index.start(to) > half {
-                return 0..0;
+            if to <= range.start {
+                return Ok(None);
             }
-            let from = index.first_from(index.start(to).saturating_sub(self.request_bytes));
-            from.max(range.start)..to
+            let last = place(to - 1)?;
+            if place(block)?.end() - last.end() > half {
+                return Ok(None);
+            }
+            let mut first = last;
+            while last.end() - first.offset < self.request_bytes && first.number > range.start {
+                first = place(first.number - 1)?;
+            }
+            self.edge = first.number;
+            (first, last)
         };
-        if !blocks.is_empty() {
-            self.edge = if self.is_forward {
-                blocks.end
-            } else {
-                blocks.start
-            };
-            self.request_bytes = (2 * self.request_bytes).min(REQUEST_BYTES_MAX);
-        }
-        blocks
+        self.request_bytes = (2 * self.request_bytes).min(REQUEST_BYTES_MAX);
+        Ok(Some(ahead))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::format::IndexBuilder;
     use super::*;
 
-    /// An index of `count` blocks of 4096 bytes.
-    fn index(count: u32) -> SegmentIndex {
-        let mut builder = IndexBuilder::default();
-        for block in 0..count {
-            builder.add(4096, &block.to_be_bytes(), None);
-        }
-        let mut payload = Vec::new();
-        builder.finish(&mut payload);
-        SegmentIndex::decode(&payload, 0, 4096 * u64::from(count)).unwrap()
-    }
-
-    /// The requests of a cursor that loads `blocks`.
+    /// The requests of a cursor that loads `blocks` of 4096 bytes.
     fn requests(
         blocks: impl IntoIterator<Item = usize>,
         range: &Range<usize>,
     ) -> Vec<Range<usize>> {
-        let index = index(2000);
+        let place = |number: usize| {
+            Ok(BlockPlace {
+                number,
+                offset: 4096 * number as u64,
+                length: 4096,
+            })
+        };
         let mut sequence = Sequence::new();
         let mut requests = Vec::new();
         for block in blocks {
-            if sequence.note(block) {
-                requests.push(sequence.blocks_ahead(block, range, &index));
+            if sequence.note(block)
+                && let Some((first, last)) = sequence.blocks_ahead(block, range, place).unwrap()
+            {
+                requests.push(first.number..last.number + 1);
             }
         }
-        requests.retain(|request| !request.is_empty());
         requests
     }
 

@@ -1,4 +1,7 @@
-//! An open table file: point reads, and the two sources of blocks.
+//! A table in memory: point reads, and the two sources of blocks.
+//!
+//! Filters and index stay in memory with the table, index partitions from their first use. The file is opened when a
+//! block is read ([`TableFiles`]).
 //!
 //! *Mapped*: uncompressed blocks with a [mark](crate::cache::Marks) are read in place. A block without one is verified
 //! in place and marked if it is in memory, and else loaded by a system call for one reader. *Buffered*: blocks are
@@ -9,32 +12,31 @@
 //!   interval of its mark, otherwise when it is loaded.
 //! - I2. Newer segments are later in the file and are searched first.
 //!
-//! Concurrency: shared freely; nothing here blocks but I/O and the cache's short locks.
+//! Concurrency: shared freely; nothing here blocks but I/O and the short locks of the caches.
 
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
-use crate::cache::{BlockCache, MarkClock, Marks};
+use crate::cache::{BlockCache, MarkClock, Marks, OpenFile};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::LoadedUnits;
-use crate::options::BlockSource;
-use crate::vfs::{Advice, File, Region, read_exact_at};
+use crate::vfs::{Advice, Region, read_exact_at};
 
-use super::super::format::{FileMeta, SegmentMeta};
+use super::super::format::{BlockPlace, FileMeta, IndexPartition, SegmentMeta, file_name};
 use super::super::memory::TableMemory;
 use super::counters::ReadCounters;
+use super::file::{TableFile, TableFileSlot, TableFiles};
 use super::segment::Segment;
 
 /// What all tables of a database share.
 #[derive(Debug, Clone)]
 pub(crate) struct TableContext {
-    pub(crate) source: BlockSource,
+    pub(crate) files: Arc<TableFiles>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) clock: Arc<MarkClock>,
     pub(crate) memory: Arc<TableMemory>,
@@ -52,9 +54,9 @@ impl TableContext {
 pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) number: FileNumber,
-    pub(crate) file: Arc<dyn File>,
-    /// The mapping, in mapped mode.
-    pub(crate) region: Option<Arc<Region>>,
+    /// The offset just after the last segment.
+    end: u64,
+    file: Arc<TableFileSlot>,
     /// In file order (I2). A grown file reuses the segments of its earlier table.
     pub(crate) segments: Box<[Arc<Segment>]>,
     pub(crate) context: TableContext,
@@ -69,7 +71,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// The offset of the block in the bytes that [`Table::bytes`] returns for it.
+    /// The offset of the block in the bytes that [`bytes`](Self::bytes) returns.
     #[inline]
     pub(crate) fn origin(&self) -> usize {
         match self {
@@ -77,17 +79,27 @@ impl Block {
             Self::Cached(_) => 0,
         }
     }
+
+    /// The bytes that contain the block, which is of `file`.
+    #[inline]
+    fn bytes<'a>(&'a self, file: &'a TableFile) -> &'a [u8] {
+        match (self, &file.region) {
+            (Self::Cached(bytes), _) => bytes,
+            (Self::Mapped(_), Some(region)) => region.bytes(),
+            (Self::Mapped(_), None) => &[],
+        }
+    }
 }
 
 /// What a point read found.
-pub(crate) struct Found<'a> {
-    table: &'a Table,
+pub(crate) struct Found {
+    file: OpenFile<TableFile>,
     block: Block,
     value: Range<usize>,
     trailer: Trailer,
 }
 
-impl Found<'_> {
+impl Found {
     /// The sequence number and kind.
     #[inline]
     pub(crate) fn trailer(&self) -> Trailer {
@@ -97,15 +109,13 @@ impl Found<'_> {
     /// The value in place.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        self.table
-            .bytes(&self.block)
-            .get(self.value.clone())
-            .unwrap_or_default()
+        let bytes = self.block.bytes(&self.file);
+        bytes.get(self.value.clone()).unwrap_or_default()
     }
 
     /// The value in place, for longer than the table is held.
     pub(crate) fn pin(self) -> PinnedValue {
-        match (self.block, &self.table.region) {
+        match (self.block, &self.file.region) {
             (Block::Cached(block), _) => PinnedValue::cached(block, self.value),
             (Block::Mapped(_), Some(region)) => PinnedValue::mapped(Arc::clone(region), self.value),
             (Block::Mapped(_), None) => unreachable!("only a mapping has mapped blocks"),
@@ -113,7 +123,7 @@ impl Found<'_> {
     }
 }
 
-impl fmt::Debug for Found<'_> {
+impl fmt::Debug for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found")
             .field("trailer", &self.trailer)
@@ -133,51 +143,102 @@ impl fmt::Debug for Table {
 
 impl Table {
     /// Opens the file that `meta` describes and checks its footers, indexes, filters and
-    /// properties against it. `name` is the name of the file in errors; `units` of the filters are
-    /// loaded. Equal segments are shared with `known`, an open table of the same file.
+    /// properties against it. `units` of the filters are loaded. Equal segments are shared with `known`, an open table
+    /// of the same file.
     pub(crate) fn open(
-        file: Arc<dyn File>,
-        name: String,
         meta: &FileMeta,
         context: TableContext,
         units: LoadedUnits,
         known: Option<&Self>,
     ) -> Result<Self> {
         let end = meta.end();
-        let length = file
-            .length()
-            .map_err(|error| Error::io("read the length of", Path::new(&name), error))?;
-        if meta.segments.is_empty() || length < end {
-            let what = "the file ends before its recorded end";
-            return Err(Error::corruption(&name, length, what));
+        let slot = match known {
+            Some(known) if known.end == end => Arc::clone(&known.file),
+            _ => Arc::default(),
+        };
+        Self::open_in(slot, meta, context, units, known)
+    }
+
+    /// As [`open`](Self::open), with the file in `slot` if it is open.
+    fn open_in(
+        slot: Arc<TableFileSlot>,
+        meta: &FileMeta,
+        context: TableContext,
+        units: LoadedUnits,
+        known: Option<&Self>,
+    ) -> Result<Self> {
+        let (name, end) = (file_name(meta.number), meta.end());
+        if meta.segments.is_empty() {
+            let what = "a table without segments is recorded";
+            return Err(Error::corruption(&name, 0, what));
         }
+        let file = context.files.get(&slot, &name, end)?;
         let tracker = &context.memory.tables;
         let segment = |(position, segment): (usize, &SegmentMeta)| {
             let known = known.and_then(|known| known.segments.get(position));
             let units = units.of(position).min(segment.filter_unit_count());
             match known.filter(|known| known.id == segment.id && known.filters.len() == units) {
                 Some(known) => Ok(Arc::clone(known)),
-                None => Segment::open(&*file, &name, meta, segment, units, tracker).map(Arc::new),
+                None => {
+                    Segment::open(&*file.file, &name, meta, segment, units, tracker).map(Arc::new)
+                }
             }
         };
         let segments = meta.segments.iter().enumerate().map(segment);
         let segments = segments.collect::<Result<Box<[_]>>>()?;
-        file.advise(0..end, Advice::Random);
-        let region = match context.source {
-            BlockSource::Buffered => None,
-            BlockSource::Mapped => Some(
-                file.map(end)
-                    .map_err(|error| Error::io("map", Path::new(&name), error))?,
-            ),
-        };
+        drop(file);
         Ok(Self {
             number: meta.number,
             name,
-            file,
-            region,
+            end,
+            file: slot,
             segments,
             context,
         })
+    }
+
+    /// As [`open`](Self::open), with `file` as its file.
+    #[cfg(test)]
+    pub(crate) fn open_holding(
+        file: Arc<dyn crate::vfs::File>,
+        meta: &FileMeta,
+        context: TableContext,
+    ) -> Result<Self> {
+        let slot = Arc::default();
+        let (name, end) = (file_name(meta.number), meta.end());
+        context.files.hold(&slot, file, &name, end)?;
+        Self::open_in(slot, meta, context, LoadedUnits::ALL, None)
+    }
+
+    /// This table without index partitions; `None` if it has none.
+    pub(crate) fn shrunk(&self) -> Option<Self> {
+        let shrunk: Vec<_> = self
+            .segments
+            .iter()
+            .map(|segment| segment.shrunk())
+            .collect();
+        if shrunk.iter().all(Option::is_none) {
+            return None;
+        }
+        let segments = self.segments.iter().zip(shrunk);
+        let segments = segments.map(|(segment, shrunk)| match shrunk {
+            Some(shrunk) => Arc::new(shrunk),
+            None => Arc::clone(segment),
+        });
+        Some(Self {
+            name: self.name.clone(),
+            number: self.number,
+            end: self.end,
+            file: Arc::clone(&self.file),
+            segments: segments.collect(),
+            context: self.context.clone(),
+        })
+    }
+
+    /// The file, opened if need be.
+    #[inline]
+    pub(crate) fn file(&self) -> Result<OpenFile<TableFile>> {
+        self.context.files.get(&self.file, &self.name, self.end)
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
@@ -189,7 +250,7 @@ impl Table {
         hash: u64,
         sequence: SequenceNumber,
         counters: &mut ReadCounters,
-    ) -> Result<Option<Found<'_>>> {
+    ) -> Result<Option<Found>> {
         // I2
         for segment in self.segments.iter().rev() {
             counters.runs_probed += 1;
@@ -209,55 +270,117 @@ impl Table {
         Ok(None)
     }
 
-    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read.
+    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read, or for the index
+    /// partition that leads to it.
     pub(crate) fn announce(&self, segment: usize, key: &[u8]) {
-        let segment = &self.segments[segment];
-        let index = segment.index.find(key);
-        if index < segment.index.blocks() {
-            self.announce_blocks(segment, index..index + 1);
-        }
+        self.announce_key(&self.segments[segment], key);
     }
 
-    /// Asks the system, without a wait, for the first block that [`get`](Self::get) will read. Returns whether it
-    /// will read one.
+    /// Asks the system, without a wait, for what [`get`](Self::get) will read first. Returns whether it
+    /// will read anything.
     pub(crate) fn announce_get(&self, key: &[u8], hash: u64) -> bool {
         let mut segments = self.segments.iter().rev();
-        let Some(segment) = segments.find(|segment| segment.may_contain(hash)) else {
-            return false;
-        };
-        let index = segment.index.find(key);
-        let exists = index < segment.index.blocks();
-        if exists {
-            self.announce_blocks(segment, index..index + 1);
-        }
-        exists
+        let segment = segments.find(|segment| segment.may_contain(hash));
+        segment.is_some_and(|segment| self.announce_key(segment, key))
     }
 
-    /// Asks the system for `blocks` of `segment`, which are not empty, unless they are in memory.
-    pub(super) fn announce_blocks(&self, segment: &Segment, blocks: Range<usize>) {
-        let (start, _) = segment.index.block(blocks.start);
-        let (last, last_length) = segment.index.block(blocks.end - 1);
-        let end = last + last_length as u64;
-        let is_single = blocks.len() == 1;
-        let is_cached = || {
-            let cache = &self.context.cache;
-            is_single && cache.has_had_blocks() && cache.get(self.place(segment, start)).is_some()
+    /// Asks the system for the block of `segment` that may have `key`, or for the index partition that leads to it.
+    /// Returns whether there is one.
+    fn announce_key(&self, segment: &Segment, key: &[u8]) -> bool {
+        let Some(search) = segment.index.find(key) else {
+            return false;
         };
-        let is_near = || match &self.region {
+        match segment.loaded_partition(search.partition) {
+            Some(partition) => {
+                let block = partition.find(search);
+                self.announce_blocks(segment, block, block);
+            }
+            None => self.announce_partition(segment, search.partition),
+        }
+        true
+    }
+
+    /// Asks the system for a partition of the index that is not loaded, unless it is in memory.
+    fn announce_partition(&self, segment: &Segment, partition: usize) {
+        let place = segment.index.partition(partition);
+        self.announce_range(place.offset, place.offset + place.length);
+    }
+
+    /// Asks the system for the blocks of `segment` from `first` to `last`, unless they are in memory.
+    pub(super) fn announce_blocks(&self, segment: &Segment, first: BlockPlace, last: BlockPlace) {
+        let (cache, clock) = (&self.context.cache, &self.context.clock);
+        let is_single = first == last;
+        let is_cached =
+            || cache.has_had_blocks() && cache.get(self.place(segment, first.offset)).is_some();
+        if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
+            clock.note_warm_read();
+        } else {
+            self.announce_range(first.offset, last.end());
+        }
+    }
+
+    /// Asks the system for the bytes from `start` to `end`, unless they are in memory. The read that follows reports
+    /// a file that cannot be opened.
+    fn announce_range(&self, start: u64, end: u64) {
+        let Ok(file) = self.file() else {
+            return;
+        };
+        let is_near = match &file.region {
             Some(region) => {
-                let is_marked =
-                    is_single && segment.marks.contains(blocks.start, &self.context.clock);
                 let range = usize::try_from(start).unwrap_or(usize::MAX)
                     ..usize::try_from(end).unwrap_or(usize::MAX);
-                is_marked || region.is_resident(range)
+                region.is_resident(range)
             }
-            None => self.file.is_resident(start) && self.file.is_resident(end - 1),
+            None => file.file.is_resident(start) && file.file.is_resident(end - 1),
         };
-        if is_cached() || is_near() {
+        if is_near {
             self.context.clock.note_warm_read();
         } else {
-            self.file.advise(start..end, Advice::WillNeed);
+            file.file.advise(start..end, Advice::WillNeed);
         }
+    }
+
+    /// Partition `number` of the index of `segment`.
+    #[inline]
+    pub(crate) fn partition<'a>(
+        &self,
+        segment: &'a Segment,
+        number: usize,
+    ) -> Result<&'a IndexPartition> {
+        match segment.loaded_partition(number) {
+            Some(partition) => Ok(partition),
+            None => self.load_partition(segment, number),
+        }
+    }
+
+    #[cold]
+    fn load_partition<'a>(
+        &self,
+        segment: &'a Segment,
+        number: usize,
+    ) -> Result<&'a IndexPartition> {
+        let file = self.file()?;
+        let memory = &self.context.memory;
+        let partition =
+            segment.load_partition(number, &*file.file, &self.name, self.number, &memory.tables);
+        memory.note_growth();
+        partition
+    }
+
+    /// The block of `segment` to search for `key`; `None` if all keys are less.
+    #[inline]
+    pub(crate) fn find_block(&self, segment: &Segment, key: &[u8]) -> Result<Option<BlockPlace>> {
+        let Some(search) = segment.index.find(key) else {
+            return Ok(None);
+        };
+        let partition = self.partition(segment, search.partition)?;
+        Ok(Some(partition.find(search)))
+    }
+
+    /// The place of block `number` of `segment`, which exists.
+    pub(crate) fn block_place(&self, segment: &Segment, number: usize) -> Result<BlockPlace> {
+        let partition = self.partition(segment, segment.index.partition_of(number))?;
+        Ok(partition.block(number))
     }
 
     /// Whether a key with this hash may be in any segment.
@@ -271,14 +394,30 @@ impl Table {
         self.segments.iter().map(|segment| segment.filter_rate())
     }
 
-    /// About how many bytes of all segments lie between two keys; `None` is an end of the table.
+    /// About how many bytes of all segments lie between two keys; `None` is an end of the table. Within an index
+    /// partition that cannot be read, the middle counts; the reads of its blocks report the error.
     pub(crate) fn bytes_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
         let between = |segment: &Arc<Segment>| {
             let index = &segment.index;
-            let end = to.map_or(index.bytes(), |key| index.bytes_before(key));
-            end.saturating_sub(from.map_or(0, |key| index.bytes_before(key)))
+            let start = from.map_or(index.data(0).offset, |key| self.block_start(segment, key));
+            let end = to.map_or(index.data_end(), |key| self.block_start(segment, key));
+            end.saturating_sub(start)
         };
         self.segments.iter().map(between).sum()
+    }
+
+    /// About the offset in the file of the block to search for `key`; the end of all blocks if there is none.
+    fn block_start(&self, segment: &Segment, key: &[u8]) -> u64 {
+        let Some(search) = segment.index.find(key) else {
+            return segment.index.data_end();
+        };
+        match self.partition(segment, search.partition) {
+            Ok(partition) => partition.find(search).offset,
+            Err(_) => {
+                let data = segment.index.data(search.partition);
+                data.offset + data.length / 2
+            }
+        }
     }
 
     #[inline]
@@ -288,64 +427,58 @@ impl Table {
         key: &[u8],
         sequence: SequenceNumber,
         counters: &mut ReadCounters,
-    ) -> Result<Option<Found<'_>>> {
-        let blocks = segment.index.blocks();
-        let mut index = segment.index.find(key);
-        while index < blocks {
-            let block = self.block(segment, index, counters)?;
-            let bytes = self.bytes(&block);
+    ) -> Result<Option<Found>> {
+        let Some(mut place) = self.find_block(segment, key)? else {
+            return Ok(None);
+        };
+        let file = self.file()?;
+        loop {
+            let block = self.block(&file, segment, place, counters)?;
+            let bytes = block.bytes(&file);
             match look_up(bytes, block.origin(), key, sequence) {
                 Some(LookUp::Found(value, trailer)) => {
                     return Ok(Some(Found {
-                        table: self,
+                        file,
                         block,
                         value,
                         trailer,
                     }));
                 }
                 Some(LookUp::Absent) => return Ok(None),
-                Some(LookUp::InNextBlock) => index += 1,
-                None => return Err(self.malformed(segment, index)),
+                Some(LookUp::InNextBlock) if place.number + 1 == segment.index.blocks() => {
+                    return Ok(None);
+                }
+                Some(LookUp::InNextBlock) => place = self.block_place(segment, place.number + 1)?,
+                None => return Err(self.malformed(place)),
             }
         }
-        Ok(None)
     }
 
-    /// Block `index` of `segment`, verified (I1).
+    /// The block of `segment` at `place` of `file`, verified (I1).
     #[inline]
     pub(crate) fn block(
         &self,
+        file: &TableFile,
         segment: &Segment,
-        index: usize,
+        place: BlockPlace,
         counters: &mut ReadCounters,
     ) -> Result<Block> {
         counters.block_reads += 1;
-        let (offset, length) = segment.index.block(index);
-        if let Some(region) = &self.region {
-            if segment.marks.contains(index, &self.context.clock) {
+        if let Some(region) = &file.region {
+            if segment.marks.contains(place.number, &self.context.clock) {
                 #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
-                return Ok(Block::Mapped(offset as usize));
+                return Ok(Block::Mapped(place.offset as usize));
             }
-            return self.load_mapped(region, segment, index, counters);
+            return self.load_mapped(file, region, segment, place, counters);
         }
-        let place = self.place(segment, offset);
-        if let Some(block) = self.context.cache.get(place) {
+        if let Some(block) = self.context.cache.get(self.place(segment, place.offset)) {
             return Ok(Block::Cached(block));
         }
-        if !self.file.is_resident(offset) {
+        if !file.file.is_resident(place.offset) {
             self.context.clock.note_cold_read(1);
         }
-        self.load(place, length, counters)
-    }
-
-    /// The bytes that contain `block`.
-    #[inline]
-    fn bytes<'a>(&'a self, block: &'a Block) -> &'a [u8] {
-        match (block, &self.region) {
-            (Block::Cached(bytes), _) => bytes,
-            (Block::Mapped(_), Some(region)) => region.bytes(),
-            (Block::Mapped(_), None) => &[],
-        }
+        let (place, length) = (self.place(segment, place.offset), place.length);
+        self.load(file, place, length, counters)
     }
 
     pub(crate) fn place(&self, segment: &Segment, offset: u64) -> Place {
@@ -359,12 +492,17 @@ impl Table {
     #[cold]
     fn load_mapped(
         &self,
+        file: &TableFile,
         region: &Region,
         segment: &Segment,
-        index: usize,
+        block: BlockPlace,
         counters: &mut ReadCounters,
     ) -> Result<Block> {
-        let (offset, length) = segment.index.block(index);
+        let BlockPlace {
+            number,
+            offset,
+            length,
+        } = block;
         let place = self.place(segment, offset);
         let range = usize::try_from(offset)
             .ok()
@@ -381,16 +519,16 @@ impl Table {
             return Ok(Block::Cached(block));
         }
         if !region.is_resident(range.clone()) {
-            let reads = Marks::represented(index);
+            let reads = Marks::represented(number);
             self.context.clock.note_cold_read(reads);
-            return self.load(place, length, counters);
+            return self.load(file, place, length, counters);
         }
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let (codec, body) = self.located(verify(stored, place), offset)?;
         if codec == Compression::None {
             self.located(Layout::check(body), offset)?;
-            segment.marks.insert(index, &self.context.clock);
+            segment.marks.insert(number, &self.context.clock);
             return Ok(Block::Mapped(range.start));
         }
         self.decompress_to_cache(codec, body, place)
@@ -399,12 +537,18 @@ impl Table {
     /// Loads a block by a system call. The cache keeps it, except an uncompressed block of a mapped table: the page
     /// cache has it now.
     #[cold]
-    fn load(&self, place: Place, length: usize, counters: &mut ReadCounters) -> Result<Block> {
+    fn load(
+        &self,
+        file: &TableFile,
+        place: Place,
+        length: usize,
+        counters: &mut ReadCounters,
+    ) -> Result<Block> {
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let mut stored = zeroed(length);
         if let Some(target) = Arc::get_mut(&mut stored) {
-            read_exact_at(&*self.file, target, place.offset)
+            read_exact_at(&*file.file, target, place.offset)
                 .map_err(|error| Error::read(&self.name, place.offset, error))?;
         }
         let (codec, body) = self.located(verify(&stored, place), place.offset)?;
@@ -412,7 +556,7 @@ impl Table {
             return self.decompress_to_cache(codec, body, place);
         }
         self.located(Layout::check(body), place.offset)?;
-        if self.region.is_none() {
+        if file.region.is_none() {
             self.context.keep(place, &stored);
         }
         Ok(Block::Cached(stored))
@@ -436,14 +580,9 @@ impl Table {
 
     /// The error of a block that changed after its verification.
     #[cold]
-    pub(crate) fn malformed(&self, segment: &Segment, index: usize) -> Error {
-        let offset = if index < segment.index.blocks() {
-            segment.index.block(index).0
-        } else {
-            0
-        };
+    pub(crate) fn malformed(&self, block: BlockPlace) -> Error {
         let what = "a block changed after it was verified";
-        Error::corruption(&self.name, offset, what)
+        Error::corruption(&self.name, block.offset, what)
     }
 }
 

@@ -13,7 +13,14 @@ fn fixture() -> (Arc<MemoryFile>, Arc<Table>, Vec<Owned>) {
     let (meta, bytes) = write(&entries, &plain());
     let file = MemoryFile::holding(bytes);
     let table = open_file(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
+    // Loads the index.
+    block(&table, 0);
     (file, table, entries)
+}
+
+/// The place of the block that may have `key`.
+fn find(table: &Table, key: &[u8]) -> BlockPlace {
+    table.find_block(&table.segments[0], key).unwrap().unwrap()
 }
 
 /// The value of `entry`, and the bytes that the read took from the file.
@@ -32,10 +39,9 @@ fn a_cold_read_moves_one_block_and_leaves_no_mark() {
     let cache = &file.page_cache;
     *cache.holds.lock() = Held::Nothing;
     for entry in &entries {
-        let block = table.segments[0].index.find(&entry.key);
-        let (_, bytes) = table.segments[0].index.block(block);
+        let block = find(&table, &entry.key);
         for _ in 0..2 {
-            assert_eq!(read(&file, &table, entry).unwrap(), bytes);
+            assert_eq!(read(&file, &table, entry).unwrap(), block.length);
         }
     }
     assert_eq!(table.context.cache.bytes(), 0);
@@ -53,8 +59,7 @@ fn a_cold_read_moves_one_block_and_leaves_no_mark() {
 fn a_failing_device_is_an_error_that_names_the_place() {
     let (file, table, entries) = fixture();
     *file.page_cache.holds.lock() = Held::Nothing;
-    let (offset, _) = table.segments[0].index.block(3);
-    *file.fails_from.lock() = Some(offset);
+    *file.fails_from.lock() = Some(block(&table, 3).offset);
     let outcomes: Vec<bool> = entries
         .iter()
         .map(|entry| match read(&file, &table, entry) {
@@ -81,11 +86,10 @@ fn a_failing_device_is_an_error_that_names_the_place() {
 #[test]
 fn a_request_names_the_block_of_a_key_unless_it_is_in_memory() {
     let (file, table, entries) = fixture();
-    let index = &table.segments[0].index;
     *file.page_cache.holds.lock() = Held::Nothing;
     let key = &entries[150].key;
-    let (offset, length) = index.block(index.find(key));
-    let block = offset..offset + length as u64;
+    let block = find(&table, key);
+    let block = block.offset..block.end();
     assert!(table.announce_get(key, key_hash(key)));
     table.announce(0, key);
     assert_eq!(*file.asked_for.lock(), [block.clone(), block]);
@@ -112,22 +116,17 @@ fn a_cold_scan_asks_ahead_up_to_its_end() {
     let asked_for = file.asked_for.lock().clone();
     assert!(asked_for.len() > 1 && asked_for.windows(2).all(|two| two[0].end == two[1].start));
     // The first two blocks are read alone, and the last request ends with the block of the last key.
-    let index = &table.segments[0].index;
-    assert_eq!(asked_for[0].start, index.block(2).0);
-    assert_eq!(
-        asked_for.last().unwrap().end,
-        index.start(index.find(end) + 1)
-    );
+    assert_eq!(asked_for[0].start, block(&table, 2).offset);
+    assert_eq!(asked_for.last().unwrap().end, find(&table, end).end());
 }
 
 #[test]
 fn full_blocks_lie_in_single_pages() {
     let (_, table, _) = fixture();
-    let index = &table.segments[0].index;
-    for block in 0..index.blocks() - 1 {
-        let (offset, length) = index.block(block);
-        assert!(offset.is_multiple_of(4096), "block {block} at {offset}");
-        assert_eq!(length, 4096);
+    for number in 0..table.segments[0].index.blocks() - 1 {
+        let place = block(&table, number);
+        assert!(place.offset.is_multiple_of(4096), "{place:?}");
+        assert_eq!(place.length, 4096);
     }
 }
 
@@ -140,7 +139,66 @@ fn a_sequential_reader_asks_for_the_next_buffer() {
     let table = open_file(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
     assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
     let asked_for = file.asked_for.lock().clone();
-    let index = &table.segments[0].index;
     assert!(asked_for.len() > 1);
-    assert_eq!(asked_for.last().unwrap().end, index.start(index.blocks()));
+    let end = table.segments[0].index.data_end();
+    assert_eq!(asked_for.last().unwrap().end, end);
+}
+
+/// A table whose index has several partitions, freshly opened, and its file.
+fn partitioned() -> (Arc<MemoryFile>, Arc<Table>, Vec<Owned>) {
+    let entry = |number: u32| Owned::new(format!("key{number:05}").as_bytes(), 1, Some(&[7; 200]));
+    let entries: Vec<Owned> = (0..2000).map(entry).collect();
+    let options = TableOptions {
+        block_bytes: 256,
+        ..plain()
+    };
+    let (meta, bytes) = write(&entries, &options);
+    let file = MemoryFile::holding(bytes);
+    let table = open_file(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
+    assert!(table.segments[0].index.partitions() > 2);
+    (file, table, entries)
+}
+
+#[test]
+fn a_read_loads_only_the_index_partition_that_it_needs() {
+    let (file, table, entries) = partitioned();
+    let index = &table.segments[0].index;
+    *file.page_cache.holds.lock() = Held::Nothing;
+    let memory = || table.context.memory.tables.bytes();
+    let mut loaded = 0;
+    for entry in &entries {
+        let partition = index.find(&entry.key).unwrap().partition;
+        let before = memory();
+        let bytes = read(&file, &table, entry).unwrap();
+        let block = find(&table, &entry.key).length;
+        if partition < loaded {
+            assert_eq!((bytes, memory()), (block, before));
+        } else {
+            let length = usize::try_from(index.partition(partition).length).unwrap();
+            assert_eq!(bytes, block + length);
+            assert!(memory() > before);
+            loaded += 1;
+        }
+    }
+    assert_eq!(loaded, index.partitions());
+    let shrunk = table.segments[0].shrunk().unwrap();
+    assert!(shrunk.memory_bytes() < table.segments[0].memory_bytes());
+    assert!(shrunk.shrunk().is_none());
+}
+
+#[test]
+fn a_request_without_the_index_names_its_partition() {
+    let (file, table, entries) = partitioned();
+    let index = &table.segments[0].index;
+    *file.page_cache.holds.lock() = Held::Nothing;
+    let key = &entries[1000].key;
+    let partition = index.partition(index.find(key).unwrap().partition);
+    assert!(table.announce_get(key, key_hash(key)));
+    assert_eq!(
+        *file.asked_for.lock(),
+        [partition.offset..partition.end().unwrap()]
+    );
+    *file.page_cache.holds.lock() = Held::All;
+    assert!(table.announce_get(key, key_hash(key)));
+    assert_eq!(file.asked_for.lock().len(), 1);
 }

@@ -130,10 +130,10 @@ fn misplaced_blocks_are_detected() {
         .collect();
     let (meta, bytes) = write(&entries, &small(Compression::None));
     let table = open(bytes.clone(), &meta, BlockSource::Buffered).unwrap();
-    let (first, length) = table.segments[0].index.block(0);
-    let (second, second_length) = table.segments[0].index.block(1);
-    assert_eq!((first, length), (0, second_length));
-    let second = usize::try_from(second).unwrap();
+    let (first, second) = (block(&table, 0), block(&table, 1));
+    let length = first.length;
+    assert_eq!((first.offset, length), (0, second.length));
+    let second = usize::try_from(second.offset).unwrap();
 
     let mut swapped = bytes.clone();
     swapped[..length].copy_from_slice(&bytes[second..second + length]);
@@ -271,8 +271,7 @@ fn a_failed_read_is_not_damage_and_invalidates_the_cursor() {
         context,
     )
     .unwrap();
-    let (second, _) = table.segments[0].index.block(1);
-    *file.fails_from.lock() = Some(second);
+    *file.fails_from.lock() = Some(block(&table, 1).offset);
     let mut cursor = table.cursor(0);
     let error = scan(&mut cursor).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);

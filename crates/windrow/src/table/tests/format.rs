@@ -37,11 +37,11 @@ fn the_format_document_shows_a_true_table() {
         let start = usize::try_from(handle.offset).unwrap();
         &bytes[start..start + usize::try_from(handle.length).unwrap()]
     };
-    let data_end = usize::try_from(footer.data_end()).unwrap();
     let parts = [
-        ("data block", &bytes[..data_end]),
+        ("data block", part(footer.data())),
         ("filter unit", part(footer.filters[0])),
-        ("index block", part(footer.index)),
+        ("index partition", part(footer.partitions)),
+        ("top-level index", part(footer.index)),
         ("properties block", part(footer.properties)),
         ("footer", &bytes[end..]),
     ];

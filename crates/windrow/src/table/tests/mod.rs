@@ -16,10 +16,12 @@ use crate::base::{Cursor, FileNumber, Kind, Result, SegmentId, Trailer};
 use crate::cache::BlockCache;
 use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
-use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
 
-use super::{FileMeta, ReadCounters, Table, TableContext, TableOptions, TableWriter, file_name};
+use super::format::BlockPlace;
+use super::{
+    FileMeta, ReadCounters, Table, TableContext, TableFiles, TableOptions, TableWriter, file_name,
+};
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
 
 /// An entry that owns its bytes.
@@ -103,9 +105,14 @@ fn append(
     finish(writer.unwrap(), entries)
 }
 
+/// Files of `vfs`, `open_max` of them open at a time.
+fn files(vfs: Arc<MemoryVfs>, source: BlockSource, open_max: usize) -> Arc<TableFiles> {
+    Arc::new(TableFiles::new(vfs, "".into(), source, open_max))
+}
+
 fn context(source: BlockSource) -> TableContext {
     TableContext {
-        source,
+        files: files(Arc::new(MemoryVfs::default()), source, 1000),
         cache: Arc::new(BlockCache::new(1 << 20)),
         clock: Arc::default(),
         memory: Arc::default(),
@@ -121,8 +128,12 @@ fn open_file(
     meta: &FileMeta,
     context: TableContext,
 ) -> Result<Arc<Table>> {
-    let name = file_name(meta.number);
-    Table::open(file, name, meta, context, LoadedUnits::ALL, None).map(Arc::new)
+    Table::open_holding(file, meta, context).map(Arc::new)
+}
+
+/// The place of block `number` of the first segment.
+fn block(table: &Table, number: usize) -> BlockPlace {
+    table.block_place(&table.segments[0], number).unwrap()
 }
 
 /// A get, copied.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::base::Held;
+use crate::base::sync::atomic::Ordering;
 use crate::block::stored::Place;
 use crate::table::{OpenTables, TableMemory, TableSlot};
 
@@ -28,15 +29,11 @@ fn fixture_in(count: u64, open_max: usize, memory: TableMemory) -> Fixture {
             (Arc::new(TableSlot::default()), meta)
         })
         .collect();
-    let tables = OpenTables::new(
-        vfs,
-        "".into(),
-        TableContext {
-            memory: Arc::new(memory),
-            ..context(BlockSource::Mapped)
-        },
-        open_max,
-    );
+    let tables = OpenTables::new(TableContext {
+        memory: Arc::new(memory),
+        files: super::files(vfs, BlockSource::Mapped, open_max),
+        ..context(BlockSource::Mapped)
+    });
     Fixture { tables, files }
 }
 
@@ -64,11 +61,46 @@ fn a_table_and_its_cursor_outlive_the_close() {
 }
 
 #[test]
+fn a_table_stays_in_memory_without_its_file() {
+    let vfs = Arc::new(MemoryVfs::default());
+    let metas: Vec<FileMeta> = (0..20)
+        .map(|number| write_to(&vfs, FileNumber(number), &entries(number), &plain()))
+        .collect();
+    let tables = OpenTables::new(TableContext {
+        files: files(Arc::clone(&vfs), BlockSource::Mapped, 4),
+        ..context(BlockSource::Mapped)
+    });
+    let slots: Vec<Arc<TableSlot>> = metas.iter().map(|_| Arc::default()).collect();
+    let read = |key: &[u8]| {
+        let opened = vfs.opened.load(Ordering::Relaxed);
+        for (slot, meta) in slots.iter().zip(&metas) {
+            let table = tables.get(slot, meta).unwrap();
+            assert_eq!(get(&table, key, 1000).unwrap().is_some(), key == b"key");
+        }
+        vfs.opened.load(Ordering::Relaxed) - opened
+    };
+    assert_eq!(read(b"key"), 20);
+    let bytes = tables.context().memory.tables.bytes();
+    // The filters answer without a file, and a read of a block opens no more than the file.
+    assert_eq!(read(b"absent"), 0);
+    let reopened = read(b"key");
+    assert!((16..=20).contains(&reopened), "{reopened}");
+    assert_eq!(tables.context().memory.tables.bytes(), bytes);
+    assert!(tables.context().files.open_files() <= 4);
+}
+
+#[test]
 fn open_tables_stay_within_their_bytes() {
     let one = fixture(1, 8);
+    let held = &one.tables.context().memory.tables;
+    let (slot, meta) = &one.files[0];
+    drop(one.tables.get(slot, meta).unwrap());
+    let without_partition = held.bytes();
+    assert!(without_partition >= size_of::<Table>() as u64);
     one.read(0);
-    let table_bytes = one.tables.context().memory.tables.bytes();
-    assert!(table_bytes >= size_of::<Table>() as u64);
+    let table_bytes = held.bytes();
+    let partition_bytes = table_bytes - without_partition;
+    assert!(partition_bytes > 0);
     let memory = TableMemory {
         readers_min: 5 * table_bytes,
         lent_max: 3 * table_bytes,
@@ -77,22 +109,54 @@ fn open_tables_stay_within_their_bytes() {
     let needed = Held::new(&memory.lender, 3 * table_bytes);
     let fixture = fixture_in(40, 1000, memory);
     let held = &fixture.tables.context().memory.tables;
+    // A partition that a read has loaded counts at the next one.
+    let fits = |tables: u64| {
+        let most = tables * table_bytes + partition_bytes;
+        (most - table_bytes..=most).contains(&held.bytes())
+    };
     for index in 0..40 {
         fixture.read(index);
-        assert!(held.bytes() <= 5 * table_bytes);
+        assert!(held.bytes() <= 5 * table_bytes + partition_bytes);
     }
-    assert_eq!(held.bytes(), 5 * table_bytes);
+    assert!(fits(5));
     // While the lender holds nothing, tables may hold more.
     drop(needed);
     for index in 0..40 {
         fixture.read(index);
     }
-    assert_eq!(held.bytes(), 8 * table_bytes);
+    assert!(fits(8));
     let _needed = Held::new(&fixture.tables.context().memory.lender, 3 * table_bytes);
     fixture.tables.fit();
-    assert_eq!(held.bytes(), 5 * table_bytes);
+    assert!(fits(5) && held.bytes() <= 5 * table_bytes);
     fixture.tables.close();
     assert_eq!(held.bytes(), 0);
+}
+
+#[test]
+fn index_partitions_go_before_filters() {
+    let one = fixture(1, 8);
+    one.read(0);
+    let held = &one.tables.context().memory.tables;
+    let table_bytes = held.bytes();
+    let memory = TableMemory {
+        readers_min: 8 * table_bytes - 1,
+        ..TableMemory::default()
+    };
+    let fixture = fixture_in(8, 1000, memory);
+    for index in 0..8 {
+        fixture.read(index);
+    }
+    // The next read of any table finds all of them over the limit. It takes the partition of the least used.
+    fixture.read(7);
+    let in_memory = |(slot, _): &&(Arc<TableSlot>, FileMeta)| slot.peek().is_some();
+    assert_eq!(fixture.files.iter().filter(in_memory).count(), 8);
+    let has_index = |(slot, _): &&(Arc<TableSlot>, FileMeta)| {
+        slot.peek().unwrap().segments[0]
+            .loaded_partition(0)
+            .is_some()
+    };
+    assert_eq!(fixture.files.iter().filter(has_index).count(), 7);
+    (0..8).for_each(|index| fixture.read(index));
 }
 
 /// The places of a thousand blocks.

@@ -99,7 +99,7 @@ fn a_malformed_pointer_is_not_written() {
 fn forged(bytes: &[u8], meta: &FileMeta, old: &[u8], new: &[u8]) -> Vec<u8> {
     assert_eq!(old.len(), new.len());
     let table = open(bytes.to_vec(), meta, BlockSource::Buffered).unwrap();
-    let (offset, length) = table.segments[0].index.block(0);
+    let BlockPlace { offset, length, .. } = block(&table, 0);
     assert_eq!(offset, 0);
     let mut block = bytes[..length - TRAILER_BYTES].to_vec();
     let at = block
