@@ -1,6 +1,6 @@
 //! The files of open tables, which are open only while they are read.
 //!
-//! A table stays in memory without its file: its filters answer for absent keys, and its index tells the place of a
+//! A table stays in memory without its file: its filters answer for absent keys, and its index has the place of each
 //! block. Reads of blocks open the file, and [`OpenFiles`] closes the least recently used, so the number of descriptors
 //! and mappings is bounded whatever the number of tables.
 //!

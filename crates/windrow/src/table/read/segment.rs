@@ -86,12 +86,11 @@ impl MetadataReader<'_> {
             offset: handle.offset,
         };
         let read;
-        let bytes = match self.in_tail(handle) {
-            Some(bytes) => bytes,
-            None => {
-                read = read_exact(self.file, self.name, handle.offset, handle.length)?;
-                &read
-            }
+        let bytes = if let Some(bytes) = self.in_tail(handle) {
+            bytes
+        } else {
+            read = read_exact(self.file, self.name, handle.offset, handle.length)?;
+            &read
         };
         verify(bytes, place)
             .and_then(|(codec, payload)| match codec {

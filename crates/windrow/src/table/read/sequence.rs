@@ -72,7 +72,7 @@ impl Sequence {
     }
 
     /// The first and the last of the blocks to ask for before the load of block `block`, which follows the block
-    /// before. No block outside `range` is asked for. `place` tells the place of a block.
+    /// before. No block outside `range` is asked for. `place` gives the place of a block.
     pub(super) fn blocks_ahead(
         &mut self,
         block: usize,

@@ -411,12 +411,11 @@ impl Table {
         let Some(search) = segment.index.find(key) else {
             return segment.index.data_end();
         };
-        match self.partition(segment, search.partition) {
-            Ok(partition) => partition.find(search).offset,
-            Err(_) => {
-                let data = segment.index.data(search.partition);
-                data.offset + data.length / 2
-            }
+        if let Ok(partition) = self.partition(segment, search.partition) {
+            partition.find(search).offset
+        } else {
+            let data = segment.index.data(search.partition);
+            data.offset + data.length / 2
         }
     }
 
