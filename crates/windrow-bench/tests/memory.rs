@@ -1,6 +1,7 @@
 //! `--memory`: the program locks all memory of the machine but a rest, and unlocks it at its end.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the test looks at files and at processes of the system"

@@ -165,7 +165,7 @@ fn reports_count_what_reaches_the_device() {
         return;
     };
     let of_device = |report: &serde_json::Value| report["device_reads"].as_u64();
-    if of_device(&cold[0]) == None && cold_bytes == 0.0 {
+    if of_device(&cold[0]).is_none() && cold_bytes == 0.0 {
         eprintln!("skipped: {} is on no device", folder.path().display());
         return;
     }

@@ -412,8 +412,8 @@ mod tests {
             (1.0, 100),
         ] {
             let wrong = DeviceArgs {
-                seconds,
                 size,
+                seconds,
                 ..good.clone()
             };
             assert_eq!(

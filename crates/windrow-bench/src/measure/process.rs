@@ -10,6 +10,10 @@ use windrow::{Error, ErrorKind, Result};
 
 /// Bytes that this process has read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "names of sizes end with their unit"
+)]
 pub(crate) struct ProcessIo {
     /// Bytes of read calls, page cache or not, without pages of mapped files.
     pub(crate) read_bytes: u64,

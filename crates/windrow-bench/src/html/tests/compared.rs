@@ -206,7 +206,10 @@ fn failures_stand_with_passed_runs() {
 fn columns_of_the_device_are_there_if_any_report_has_them() {
     let mut report = whole_report("readrandom", "windrow", 1e5);
     let headings = |report: &Value| {
-        let lines = [header(), child("windrow", 0, "g", &[report.clone()])];
+        let lines = [
+            header(),
+            child("windrow", 0, "g", std::slice::from_ref(report)),
+        ];
         let rows = rows(&page(&parse(&lines)), "summary");
         rows[0].iter().filter(|it| it.starts_with("device")).count()
     };
@@ -241,7 +244,10 @@ fn the_limits_of_the_device_are_facts_of_the_campaign() {
 fn dropped_caches_are_noted_below_the_table() {
     let mut report = whole_report("readrandom", "windrow", 1e5);
     let whole = |report: &Value| {
-        let campaign = parse(&[header(), child("windrow", 0, "g", &[report.clone()])]);
+        let campaign = parse(&[
+            header(),
+            child("windrow", 0, "g", std::slice::from_ref(report)),
+        ]);
         check_form(&campaign);
         text(document(&page(&campaign)).root_element())
     };
