@@ -199,7 +199,7 @@ fn value_files_of(
     records.extend(tables.iter().map(|file| Record::AddFile {
         keyspace,
         level: 0,
-        file: file.clone(),
+        file: Arc::new(file.clone()),
     }));
     let mut state = ManifestState::default();
     state.apply(&Edit { records }).unwrap();

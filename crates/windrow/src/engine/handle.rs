@@ -12,8 +12,8 @@ use super::commit::Commits;
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
 use super::errors::reserve::{self, Reserve};
+use super::jobs::Background;
 use super::jobs::signal::Signal;
-use super::jobs::{Background, filter_state};
 use super::recovery::open::{self, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
@@ -143,7 +143,7 @@ impl Handle {
             engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {
-            engine.allocate_filters(keyspace, filter_state::ALL);
+            engine.allocate_first_filters(keyspace);
             keyspace.refresh_throttle();
         }
         engine.refresh_shared_throttle();

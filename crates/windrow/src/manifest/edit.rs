@@ -6,6 +6,8 @@
 //!
 //! I1. Each edit has one encoding: an edit that decodes encodes to the same bytes.
 
+use std::sync::Arc;
+
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
 use crate::codec::Reader;
@@ -83,7 +85,7 @@ records! {
     CREATE_KEYSPACE CreateKeyspace { id: KeyspaceId, name: String };
 
     /// A table file is part of a level.
-    ADD_FILE AddFile { keyspace: KeyspaceId, level: u8, file: FileMeta };
+    ADD_FILE AddFile { keyspace: KeyspaceId, level: u8, file: Arc<FileMeta> };
 
     /// A table file is no longer part of a level.
     REMOVE_FILE RemoveFile { keyspace: KeyspaceId, level: u8, number: FileNumber };

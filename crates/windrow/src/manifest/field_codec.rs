@@ -5,6 +5,7 @@
 //! I2. A field that decodes encodes to the same bytes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, LEVELS_MAX, SEGMENTS_MAX};
@@ -40,6 +41,16 @@ impl Field for u64 {
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.varint("number in a record")
+    }
+}
+
+impl<F: Field> Field for Arc<F> {
+    fn put(&self, body: &mut Vec<u8>) {
+        F::put(self, body);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        F::read(reader).map(Arc::new)
     }
 }
 
@@ -193,7 +204,7 @@ impl Field for FileMeta {
         if count == 0 {
             return Err(start.error("a table file without segments"));
         }
-        let mut segments = Vec::new();
+        let mut segments = Vec::with_capacity(usize::try_from(count).unwrap_or(SEGMENTS_MAX));
         let mut free = 0;
         for position in 0..count {
             let start = reader.clone();

@@ -20,9 +20,9 @@ use super::obsolete::{Obsolete, ObsoleteGuard};
 /// An append gives the file a new handle. A reader with an older handle sees the older segments.
 #[derive(Debug)]
 pub(crate) struct FileHandle {
-    pub(crate) meta: FileMeta,
+    pub(crate) meta: Arc<FileMeta>,
     /// The segments that hold the smallest and the largest key.
-    ends: (usize, usize),
+    ends: (u8, u8),
     /// How many sorted runs range reads have visited that the file's compaction would save them: one
     /// for a file of level 0, the segments except one for a deeper file. A new handle starts at 0.
     visits: AtomicU64,
@@ -32,7 +32,8 @@ pub(crate) struct FileHandle {
 
 impl FileHandle {
     /// A handle on the file that `meta` describes.
-    pub(crate) fn new(meta: FileMeta, obsolete: &Arc<Obsolete>) -> Shared<Self> {
+    pub(crate) fn new(meta: impl Into<Arc<FileMeta>>, obsolete: &Arc<Obsolete>) -> Shared<Self> {
+        let meta = meta.into();
         let guard = ObsoleteGuard::new(FileName::Table(meta.number), obsolete);
         Self::with_guard(meta, Arc::default(), guard)
     }
@@ -40,14 +41,18 @@ impl FileHandle {
     /// A handle on the same file after an append, as `meta` describes it.
     pub(crate) fn grown(&self, meta: FileMeta) -> Shared<Self> {
         let slot = self.slot.grown(self.meta.segments.len());
-        Self::with_guard(meta, Arc::new(slot), Arc::clone(&self.guard))
+        Self::with_guard(Arc::new(meta), Arc::new(slot), Arc::clone(&self.guard))
     }
 
-    fn with_guard(meta: FileMeta, slot: Arc<TableSlot>, guard: Arc<ObsoleteGuard>) -> Shared<Self> {
-        let segments = || meta.segments.iter().enumerate();
+    fn with_guard(
+        meta: Arc<FileMeta>,
+        slot: Arc<TableSlot>,
+        guard: Arc<ObsoleteGuard>,
+    ) -> Shared<Self> {
+        let segments = || (0_u8..).zip(&meta.segments);
         let smallest = segments().min_by_key(|(_, segment)| &segment.smallest);
         let largest = segments().max_by_key(|(_, segment)| &segment.largest);
-        let position = |end: Option<(usize, &SegmentMeta)>| end.map_or(0, |(position, _)| position);
+        let position = |end: Option<(u8, &SegmentMeta)>| end.map_or(0, |(position, _)| position);
         Shared::new(Self {
             ends: (position(smallest), position(largest)),
             meta,
@@ -70,13 +75,13 @@ impl FileHandle {
     /// The smallest key.
     #[inline]
     pub(crate) fn smallest(&self) -> &[u8] {
-        &self.meta.segments[self.ends.0].smallest
+        &self.meta.segments[usize::from(self.ends.0)].smallest
     }
 
     /// The largest key.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
-        &self.meta.segments[self.ends.1].largest
+        &self.meta.segments[usize::from(self.ends.1)].largest
     }
 
     /// The slot of the open table.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::slice;
+use std::sync::Arc;
 
 use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
@@ -23,8 +24,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) options: RecordedOptions,
     /// The nominal number of levels below level 0.
     pub(crate) level_count: u8,
-    /// The files of each possible level, level 0 first.
-    pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
+    /// The files of each possible level, level 0 first. Handles on them share their descriptions.
+    pub(crate) levels: Vec<BTreeMap<FileNumber, Arc<FileMeta>>>,
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
     pub(crate) values: ValueState,
@@ -49,14 +50,18 @@ impl KeyspaceState {
     pub(super) fn level(
         &mut self,
         level: u8,
-    ) -> Result<&mut BTreeMap<FileNumber, FileMeta>, Contradiction> {
+    ) -> Result<&mut BTreeMap<FileNumber, Arc<FileMeta>>, Contradiction> {
         self.levels
             .get_mut(usize::from(level))
             .ok_or_else(|| Contradiction::new(format!("level {level} does not exist")))
     }
 
-    pub(super) fn add_file(&mut self, level: u8, file: &FileMeta) -> Result<(), Contradiction> {
-        self.level(level)?.insert(file.number, file.clone());
+    pub(super) fn add_file(
+        &mut self,
+        level: u8,
+        file: &Arc<FileMeta>,
+    ) -> Result<(), Contradiction> {
+        self.level(level)?.insert(file.number, Arc::clone(file));
         self.values
             .count_references(file.number, &file.segments, u64::checked_add)
     }
@@ -92,7 +97,7 @@ impl KeyspaceState {
         require(has_space && file.end() <= segment.offset, || {
             format!("table file {number} cannot have segment {}", segment.id.0)
         })?;
-        file.segments.push(segment.clone());
+        Arc::make_mut(file).segments.push(segment.clone());
         self.values
             .count_references(number, slice::from_ref(segment), u64::checked_add)
     }
@@ -135,7 +140,7 @@ impl KeyspaceState {
             records.extend(files.values().map(|file| Record::AddFile {
                 keyspace,
                 level,
-                file: file.clone(),
+                file: Arc::clone(file),
             }));
         }
     }

@@ -34,13 +34,34 @@ pub(crate) struct Level {
     chunks: Vec<Shared<Chunk>>,
     /// The largest key of each chunk; empty in level 0.
     fences: PrefixIndex,
-    /// The position of the first file of each chunk, and the bytes before it; one more than chunks.
-    starts: Vec<(usize, u64)>,
+    /// Where each chunk starts, and where the last one ends.
+    starts: Vec<ChunkStart>,
     /// The number of sorted runs; none in level 0.
     runs: usize,
     sums: FileSums,
     /// Of each chunk: what a compaction of its files costs.
     costs: Vec<Shared<Costs>>,
+}
+
+/// Where a chunk starts.
+#[derive(Debug, Clone, Copy, Default)]
+struct ChunkStart {
+    /// The files before it.
+    files: usize,
+    /// Their bytes and entries.
+    bytes: u64,
+    entries: u64,
+}
+
+impl ChunkStart {
+    fn after(self, chunk: &Chunk) -> Self {
+        let sum = |measure| chunk.sums().get(measure);
+        Self {
+            files: self.files + chunk.files().len(),
+            bytes: self.bytes.saturating_add(sum(Measure::Bytes)),
+            entries: self.entries.saturating_add(sum(Measure::Entries)),
+        }
+    }
 }
 
 /// A place in a sorted run of a level: a chunk, and a position among its segments.
@@ -84,7 +105,7 @@ impl Level {
         }
         let chunk = Chunk::of_level_0(files);
         Ok(Self {
-            starts: vec![(0, 0), (chunk.files().len(), chunk.bytes())],
+            starts: vec![ChunkStart::default(), ChunkStart::default().after(&chunk)],
             sums: *chunk.sums(),
             chunks: vec![chunk],
             ..Self::default()
@@ -105,12 +126,10 @@ impl Level {
 
     /// A level below level 0 of these chunks.
     fn of_chunks(chunks: Vec<Shared<Chunk>>, costs: Vec<Shared<Costs>>, sums: FileSums) -> Self {
-        let mut starts = vec![(0, 0)];
-        let (mut files, mut bytes) = (0, 0_u64);
+        let mut starts = vec![ChunkStart::default()];
         for chunk in &chunks {
-            files += chunk.files().len();
-            bytes = bytes.saturating_add(chunk.bytes());
-            starts.push((files, bytes));
+            let start = starts.last().copied().unwrap_or_default();
+            starts.push(start.after(chunk));
         }
         let largest = chunks.iter().filter_map(|chunk| chunk.files().last());
         Self {
@@ -136,7 +155,7 @@ impl Level {
 
     /// The number of files.
     pub(crate) fn len(&self) -> usize {
-        self.starts.last().map_or(0, |(files, _)| *files)
+        self.starts.last().map_or(0, |end| end.files)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -155,7 +174,7 @@ impl Level {
 
     /// The positions of the files of `chunk`.
     pub(crate) fn positions(&self, chunk: usize) -> Range<usize> {
-        self.starts[chunk].0..self.starts[chunk + 1].0
+        self.starts[chunk].files..self.starts[chunk + 1].files
     }
 
     /// The file at `position`.
@@ -166,9 +185,9 @@ impl Level {
 
     /// The chunk with the file at `position`, and its position there.
     pub(crate) fn chunk_of(&self, position: usize) -> (usize, usize) {
-        let chunk = self.starts.partition_point(|(start, _)| *start <= position);
+        let chunk = self.starts.partition_point(|start| start.files <= position);
         let chunk = chunk.saturating_sub(1);
-        let start = self.starts.get(chunk).map_or(0, |(start, _)| *start);
+        let start = self.starts.get(chunk).map_or(0, |start| start.files);
         (chunk, position - start)
     }
 
@@ -186,39 +205,48 @@ impl Level {
         let chunk = self.fences.lower_bound(key);
         match self.chunks.get(chunk) {
             None => self.len(),
-            Some(found) => self.starts[chunk].0 + found.lower_bound(key),
+            Some(found) => self.starts[chunk].files + found.lower_bound(key),
         }
     }
 
-    /// A sum over the files at these positions.
+    /// A sum over the files at these positions: of bytes or entries in a few steps, of other quantities in a step for
+    /// each file at the ends and each chunk between.
     pub(crate) fn sum_within(&self, positions: Range<usize>, measure: Measure) -> u64 {
         if measure == Measure::Bytes {
             let bytes = self.bytes_before(positions.end);
             return bytes.saturating_sub(self.bytes_before(positions.start));
         }
-        let (mut position, mut sum) = (positions.start, 0_u64);
-        while position < positions.end {
-            let (number, within) = self.chunk_of(position);
-            let chunk = &self.chunks[number];
-            let end = self.starts[number + 1].0.min(positions.end);
-            let count = end - position;
-            let added = if count == chunk.files().len() {
-                chunk.sums().get(measure)
-            } else {
-                let files = chunk.files()[within..within + count].iter();
-                let measures = files.map(|file| file.meta.measure(measure));
-                measures.fold(0, u64::saturating_add)
-            };
-            sum = sum.saturating_add(added);
-            position = end;
+        let (first, skipped) = self.chunk_of(positions.start);
+        let (last, taken) = self.chunk_of(positions.end);
+        let sum = |chunk: usize, range: Range<usize>| {
+            let files = self.chunks.get(chunk).and_then(|it| it.files().get(range));
+            let files = files.unwrap_or_default().iter();
+            let measures = files.map(|file| file.meta.measure(measure));
+            measures.fold(0, u64::saturating_add)
+        };
+        if first == last {
+            return sum(first, skipped..taken);
         }
-        sum
+        let between = match measure {
+            Measure::Entries => {
+                let start = |chunk: usize| self.starts.get(chunk).map_or(0, |it| it.entries);
+                start(last).saturating_sub(start(first + 1))
+            }
+            _ => {
+                let chunks = self.chunks[first + 1..last.min(self.chunks.len())].iter();
+                let sums = chunks.map(|chunk| chunk.sums().get(measure));
+                sums.fold(0, u64::saturating_add)
+            }
+        };
+        let whole = self.chunks[first].files().len();
+        let ends = sum(first, skipped..whole).saturating_add(sum(last, 0..taken));
+        between.saturating_add(ends)
     }
 
     /// The bytes of the files before `position`.
     fn bytes_before(&self, position: usize) -> u64 {
         let (chunk, within) = self.chunk_of(position);
-        let before = self.starts.get(chunk).map_or(0, |(_, bytes)| *bytes);
+        let before = self.starts.get(chunk).map_or(0, |start| start.bytes);
         let found = self.chunks.get(chunk);
         before.saturating_add(found.map_or(0, |chunk| chunk.bytes_before(within)))
     }

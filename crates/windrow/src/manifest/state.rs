@@ -8,6 +8,7 @@
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
@@ -136,7 +137,7 @@ impl ManifestState {
     pub(crate) fn seal_files(&mut self) {
         let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
         for file in levels.flat_map(BTreeMap::values_mut) {
-            file.sealed = true;
+            Arc::make_mut(file).sealed = true;
         }
     }
 
@@ -301,7 +302,7 @@ impl ManifestState {
         &mut self,
         keyspace: KeyspaceId,
         level: u8,
-        file: &FileMeta,
+        file: &Arc<FileMeta>,
     ) -> Result<(), Contradiction> {
         let number = file.number;
         self.check_id(number.0)?;

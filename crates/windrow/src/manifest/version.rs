@@ -57,7 +57,7 @@ impl Version {
         keyspace: &KeyspaceState,
         obsolete: &Arc<Obsolete>,
     ) -> Result<Self, Contradiction> {
-        let handle = |file: &FileMeta| FileHandle::new(file.clone(), obsolete);
+        let handle = |file: &Arc<FileMeta>| FileHandle::new(Arc::clone(file), obsolete);
         let levels = keyspace.levels.iter();
         let version = Self::new(
             levels

@@ -185,7 +185,7 @@ impl Engine {
         let entries = appended_entries + rewritten_entries;
         self.allocate_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
-        let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
+        let read: u64 = bytes(&mut inputs.files().map(|file| &*file.meta));
         let transient_log_bytes: u64 = written.transient_logs.iter().map(|run| run.length).sum();
         let tables: u64 = bytes(&mut written.tables.iter());
         let rewritten = tables + transient_log_bytes;

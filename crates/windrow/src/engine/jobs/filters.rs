@@ -3,13 +3,15 @@
 //! After a change of the tree the policy allocates filter bits to all its files. In a large tree one job changes
 //! little, so a new allocation waits until a fraction of the entries has changed. A file without an allocation keeps
 //! all its units meanwhile. If the allocation of an open table changes, the table is opened again, and its readers
-//! keep the old one.
+//! keep the old one. An open of a large tree leaves the first allocation to a job.
 //!
 //! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. Threads that read or
 //! write tables do not wait for it.
 
 use std::ops::Add;
+use std::sync::Arc;
 
+use super::filter_state::ALL;
 use super::tree_summary::{all_files, summary};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -54,7 +56,33 @@ impl KeyspaceCore {
     }
 }
 
+/// An open leaves the first allocation to a job if the tree has more files: it costs about 5 us for each.
+const FILES_AT_OPEN_MAX: usize = 4096;
+
 impl Engine {
+    /// Allocates the filter bits of `keyspace` after an open, or leaves that to a job.
+    pub(in crate::engine) fn allocate_first_filters(&self, keyspace: &KeyspaceCore) {
+        let levels = keyspace.state_full();
+        let levels = levels.version.levels().iter();
+        let files: usize = levels.map(|level| level.len()).sum();
+        // No job runs in a database that is open for reading.
+        if files > FILES_AT_OPEN_MAX && !self.is_read_only() {
+            keyspace.filters.is_left.store(true, Ordering::Release);
+        } else {
+            self.allocate_filters(keyspace, ALL);
+        }
+    }
+
+    /// A keyspace whose first allocation an open has left to a job.
+    pub(super) fn claim_allocation(&self) -> Option<Arc<KeyspaceCore>> {
+        let keyspaces = self.keyspaces.load();
+        let is_left = |keyspace: &&Arc<KeyspaceCore>| {
+            let is_left = &keyspace.filters.is_left;
+            is_left.load(Ordering::Acquire) && is_left.swap(false, Ordering::AcqRel)
+        };
+        keyspaces.iter().find(is_left).cloned()
+    }
+
     /// Allocates the filter bits of `keyspace` anew after a change of its tree by `entries`.
     pub(in crate::engine) fn allocate_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
         let filters = &keyspace.filters;
@@ -120,4 +148,34 @@ pub(in crate::engine) fn false_positive_reads(files: &Level, level: usize) -> f6
     let entries = files.sums().get(Measure::Entries);
     let weighted = |file| rate(file) * file.meta.entries() as f64;
     files.files().map(weighted).fold(0.0, f64::add) / entries.max(1) as f64
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::Kind;
+    use crate::engine::{Access, Handle, Write};
+    use crate::options::{Durability, Options};
+
+    #[test]
+    fn an_allocation_that_an_open_leaves_is_a_job() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = Handle::open(directory.path(), Options::default(), Access::ReadWrite).unwrap();
+        let engine = handle.engine();
+        let keyspace = engine.open_keyspace("k", None).unwrap();
+        let write = Write::One {
+            keyspace: &keyspace,
+            kind: Kind::Value,
+            key: b"key",
+            value: b"value",
+        };
+        engine.commit(&write, Durability::Buffered).unwrap();
+        engine.flush_all().unwrap();
+        engine.wait_idle().unwrap();
+        let price = keyspace.filter_price();
+        keyspace.filters.price.store(0, Ordering::Relaxed);
+        keyspace.filters.is_left.store(true, Ordering::Release);
+        engine.wait_idle().unwrap();
+        assert_eq!(keyspace.filter_price().to_bits(), price.to_bits());
+    }
 }

@@ -185,7 +185,7 @@ impl Engine {
         let table = |file: &FileMeta| Record::AddFile {
             keyspace: keyspace.id(),
             level: 0,
-            file: file.clone(),
+            file: Arc::new(file.clone()),
         };
         let transient_logs = transient_logs.iter().map(transient_log);
         let mut records: Vec<Record> = transient_logs.chain(flushed.iter().map(table)).collect();

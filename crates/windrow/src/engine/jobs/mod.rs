@@ -1,8 +1,8 @@
 //! The background jobs and their order.
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
-//! full disk; freeze memtables if logs or memtables take too much; flush; seal value logs; prepare the next log, or
-//! mark an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
+//! full disk; freeze memtables if logs or memtables take too much; flush; allocate filter bits that an open has
+//! left; seal value logs; prepare the next log, or mark an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
 //! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
 //! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
@@ -101,6 +101,7 @@ enum Job {
     FreeMemory(Arc<KeyspaceCore>),
     SealValues(Arc<KeyspaceCore>),
     TakeReserve,
+    AllocateFilters(Arc<KeyspaceCore>),
     Compact(Arc<KeyspaceCore>, CompactionJob),
     CollectGarbage(Arc<KeyspaceCore>, GcJob),
     Subcompact(Subcompaction),
@@ -139,6 +140,9 @@ impl Engine {
         }
         if let Some(flush) = self.claim_flush() {
             return Some(flush);
+        }
+        if let Some(keyspace) = self.claim_allocation() {
+            return Some(Job::AllocateFilters(keyspace));
         }
         if let Some(keyspace) = self.claim_seal(now) {
             return Some(Job::SealValues(keyspace));
@@ -326,6 +330,10 @@ impl Engine {
             Job::TakeReserve => {
                 self.reserve.take();
                 self.note_reserve();
+                Ok(())
+            }
+            Job::AllocateFilters(keyspace) => {
+                self.allocate_filters(&keyspace, filter_state::ALL);
                 Ok(())
             }
             Job::Compact(keyspace, compaction) => {

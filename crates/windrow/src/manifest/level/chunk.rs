@@ -9,7 +9,7 @@ use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::manifest::handle::FileHandle;
-use crate::table::{FileSums, Measure};
+use crate::table::FileSums;
 
 /// The most files of a chunk. Debug builds have short chunks, so that small trees of tests have several.
 pub(super) const CHUNK_FILES_MAX: usize = if cfg!(debug_assertions) { 8 } else { 256 };
@@ -101,7 +101,7 @@ impl Chunk {
         let visits = files.iter().map(|file| file.visits()).max();
         Shared::new(Self {
             bytes_through: bytes_through.collect(),
-            sums: FileSums::of(files.iter().map(|file| &file.meta)),
+            sums: FileSums::of(files.iter().map(|file| &*file.meta)),
             extremes: Extremes::of(&files),
             visits_max: AtomicU64::new(visits.unwrap_or(0)),
             files: files.into(),
@@ -144,11 +144,6 @@ impl Chunk {
     pub(super) fn bytes_before(&self, position: usize) -> u64 {
         let before = position.checked_sub(1);
         before.map_or(0, |before| self.bytes_through[before])
-    }
-
-    /// The bytes of all files.
-    pub(super) fn bytes(&self) -> u64 {
-        self.sums.get(Measure::Bytes)
     }
 
     /// The position of the first file whose largest key is `key` or greater.

@@ -41,7 +41,7 @@ fn one_of_each() -> Edit {
             Record::AddFile {
                 keyspace,
                 level: 15,
-                file: two_segments,
+                file: two_segments.into(),
             },
             Record::RemoveFile {
                 keyspace,
@@ -224,7 +224,7 @@ fn impossible_segments_and_files_are_refused() {
     for (what, damage) in segments {
         let mut file = sound.clone();
         damage(&mut file.segments[0]);
-        for record in [add_segment(file.segments[0].clone()), add_file(file)] {
+        for record in [add_segment(file.segments[0].clone()), add_file(file.into())] {
             assert!(!decode(record).expect_err(what).unsupported);
         }
     }
@@ -244,7 +244,7 @@ fn impossible_segments_and_files_are_refused() {
     for (what, damage) in files {
         let mut file = sound.clone();
         damage(&mut file);
-        assert!(!decode(add_file(file)).expect_err(what).unsupported);
+        assert!(!decode(add_file(file.into())).expect_err(what).unsupported);
     }
 }
 
@@ -329,7 +329,7 @@ fn the_format_document_names_each_tag_and_shows_a_true_example() {
             Record::AddFile {
                 keyspace,
                 level: 0,
-                file: file(8, b"apple", b"pear", (1, 300)),
+                file: file(8, b"apple", b"pear", (1, 300)).into(),
             },
             Record::Flushed {
                 keyspace,

@@ -50,7 +50,7 @@ fn add_file(level: u8, file: FileMeta) -> Record {
     Record::AddFile {
         keyspace: KEYSPACE,
         level,
-        file,
+        file: file.into(),
     }
 }
 
@@ -250,7 +250,7 @@ impl History {
                 records.push(Record::AddFile {
                     keyspace,
                     level,
-                    file,
+                    file: file.into(),
                 });
             }
             (3, Some(&keyspace)) => {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind};
-use crate::table::SegmentMeta;
+use crate::table::{FileMeta, SegmentMeta};
 use crate::value::ValueFileMeta;
 
 proptest! {
@@ -174,7 +174,7 @@ fn segments_are_appended_only_behind_the_others_of_unsealed_deeper_files() {
 fn a_file_moves_in_one_edit() {
     let mut state = sample();
     let moved = state.keyspaces[&KEYSPACE].levels[1][&FileNumber(5)].clone();
-    let records = vec![remove_file(1, 5), add_file(2, moved.clone())];
+    let records = vec![remove_file(1, 5), add_file(2, FileMeta::clone(&moved))];
     apply(&mut state, records).unwrap();
     let levels = &state.keyspaces[&KEYSPACE].levels;
     assert!(levels[1].is_empty());

@@ -92,7 +92,7 @@ fn table(
     Some(vec![Record::AddFile {
         keyspace,
         level: second % 16,
-        file: table,
+        file: table.into(),
     }])
 }
 

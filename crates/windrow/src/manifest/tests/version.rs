@@ -14,6 +14,7 @@ use super::{
 };
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber, Kind};
+use crate::table::FileMeta;
 use crate::value::ValuePointer;
 
 fn handle(
@@ -253,7 +254,7 @@ fn a_file_stays_while_a_version_before_its_append_holds_it() {
     for visits in 1..=3 {
         assert_eq!(short.note_visit(), visits);
     }
-    let mut meta = short.meta.clone();
+    let mut meta = FileMeta::clone(&short.meta);
     meta.segments.extend(file(1, b"a", b"e", (3, 4)).segments);
     let long = short.grown(meta);
     assert_eq!((short.smallest(), short.largest()), (&b"c"[..], &b"d"[..]));

@@ -110,7 +110,7 @@ fn manifest(size: Size) -> ManifestState {
             let from = position * width + random(&mut seed, width / 4);
             let to = (position + 1) * width - 1 - random(&mut seed, width / 4);
             let bytes = size.file_bytes / 8 * 7 + random(&mut seed, size.file_bytes / 4);
-            let file = file(number, bytes, (from, to));
+            let file = Arc::new(file(number, bytes, (from, to)));
             let level = u8::try_from(level).unwrap();
             records.push(Record::AddFile {
                 keyspace: KEYSPACE,
@@ -155,7 +155,7 @@ fn open(folder: &Path) -> (ManifestState, Version, Arc<Obsolete>) {
     let (version, build) =
         timed(|| Version::from_state(&state.keyspaces[&KEYSPACE], &obsolete).unwrap());
     println!(
-        "open: read {:.0} ms, version {:.0} ms",
+        "opened: read {:.0} ms, version {:.0} ms",
         read / 1e3,
         build / 1e3
     );
@@ -186,12 +186,12 @@ fn compact(
         .collect();
     let outputs = inputs.lower.iter().map(|file| {
         *number += 1;
-        let mut meta = file.meta.clone();
+        let mut meta = FileMeta::clone(&file.meta);
         meta.number = FileNumber(*number);
-        meta
+        Arc::new(meta)
     });
-    let outputs: Vec<FileMeta> = outputs.collect();
-    let handle = |file: &FileMeta| (target, FileHandle::new(file.clone(), obsolete));
+    let outputs: Vec<Arc<FileMeta>> = outputs.collect();
+    let handle = |file: &Arc<FileMeta>| (target, FileHandle::new(Arc::clone(file), obsolete));
     let adds: Vec<_> = outputs.iter().map(handle).collect();
     let mut records: Vec<Record> = removes
         .iter()
@@ -239,13 +239,16 @@ fn measure(size: Size) {
         FileNumber(10_000_000),
         state,
     ));
-    let before = resident();
+    // In a new process, whose memory holds nothing else.
+    let opened = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["tree_summary::scale::opened", "--ignored", "--nocapture"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let report = String::from_utf8(opened.stdout).unwrap();
+    let report = report.lines().filter(|line| line.starts_with("open"));
+    report.for_each(|line| println!("{line}"));
     let (mut state, version, obsolete) = open(folder.path());
-    let memory = (resident() - before) as f64;
-    println!(
-        "memory: {:.0} bytes per table, keys included",
-        memory / files as f64
-    );
     let keyspace = KeyspaceCore::new(
         KEYSPACE,
         String::new(),
@@ -286,6 +289,24 @@ fn measure(size: Size) {
         column(2),
         column(3)
     );
+}
+
+/// The open in a process of its own, if the current folder has a manifest.
+#[test]
+#[ignore = "a measurement"]
+fn opened() {
+    if !Path::new("CURRENT").exists() {
+        return;
+    }
+    let before = resident();
+    let (state, version, _) = open(Path::new("."));
+    let memory = (resident() - before) as f64;
+    let files: usize = version.levels().iter().map(|level| level.len()).sum();
+    println!(
+        "opened: {:.0} bytes per table, keys included",
+        memory / files as f64
+    );
+    drop((state, version));
 }
 
 #[test]

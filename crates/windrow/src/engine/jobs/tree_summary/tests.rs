@@ -126,7 +126,7 @@ impl Edited {
             }
             7 | 8 => {
                 if let Some((level, file)) = self.any() {
-                    let mut meta = file.meta.clone();
+                    let mut meta = FileMeta::clone(&file.meta);
                     self.next += 1;
                     let id = self.next;
                     let mut more = segment(&mut self.random, 0..1, meta.end(), id);
