@@ -119,7 +119,9 @@ impl Level {
         let mut chunks = Vec::new();
         split(files, &mut chunks);
         let mut sums = FileSums::default();
-        chunks.iter().for_each(|chunk| sums.add(chunk.sums()));
+        for chunk in &chunks {
+            sums.add(chunk.sums());
+        }
         let costs = chunks.iter().map(|_| Shared::default()).collect();
         Ok(Self::of_chunks(chunks, costs, sums))
     }
@@ -227,16 +229,13 @@ impl Level {
         if first == last {
             return sum(first, skipped..taken);
         }
-        let between = match measure {
-            Measure::Entries => {
-                let start = |chunk: usize| self.starts.get(chunk).map_or(0, |it| it.entries);
-                start(last).saturating_sub(start(first + 1))
-            }
-            _ => {
-                let chunks = self.chunks[first + 1..last.min(self.chunks.len())].iter();
-                let sums = chunks.map(|chunk| chunk.sums().get(measure));
-                sums.fold(0, u64::saturating_add)
-            }
+        let between = if measure == Measure::Entries {
+            let start = |chunk: usize| self.starts.get(chunk).map_or(0, |it| it.entries);
+            start(last).saturating_sub(start(first + 1))
+        } else {
+            let chunks = self.chunks[first + 1..last.min(self.chunks.len())].iter();
+            let sums = chunks.map(|chunk| chunk.sums().get(measure));
+            sums.fold(0, u64::saturating_add)
         };
         let whole = self.chunks[first].files().len();
         let ends = sum(first, skipped..whole).saturating_add(sum(last, 0..taken));

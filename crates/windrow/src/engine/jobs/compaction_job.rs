@@ -84,7 +84,7 @@ impl Engine {
             Record::AddFile {
                 keyspace: id,
                 level: on_disk(target),
-                file: file.meta.clone(),
+                file: Arc::clone(&file.meta),
             },
         ];
         self.catalog.commit_in(
@@ -142,7 +142,7 @@ impl Engine {
         records.extend(adds.iter().map(|(level, file)| Record::AddFile {
             keyspace: id,
             level: *level,
-            file: file.meta.clone(),
+            file: Arc::clone(&file.meta),
         }));
         records.extend(written.grown.iter().filter_map(|file| {
             Some(Record::AddSegment {

@@ -162,7 +162,7 @@ impl Chunk {
     pub(super) fn run_len(&self, run: usize) -> usize {
         match run.checked_sub(1) {
             None => self.files.len(),
-            Some(later) => self.later_runs.get(later).map_or(0, |run| run.files.len()),
+            Some(later) => self.later_runs.get(later).map_or(0, |it| it.files.len()),
         }
     }
 

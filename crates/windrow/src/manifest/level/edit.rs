@@ -18,9 +18,12 @@ pub(in crate::manifest) struct LevelEdit {
     pub(in crate::manifest) removes: Vec<Shared<FileHandle>>,
 }
 
+/// The smallest and the largest key of some files.
+type Ends = (Box<[u8]>, Box<[u8]>);
+
 impl LevelEdit {
     /// The smallest key and the largest key of all its files.
-    pub(in crate::manifest) fn ends(&self) -> Option<(Box<[u8]>, Box<[u8]>)> {
+    pub(in crate::manifest) fn ends(&self) -> Option<Ends> {
         let files = || self.adds.iter().chain(&self.removes);
         let smallest = files().map(|file| file.smallest()).min()?;
         let largest = files().map(|file| file.largest()).max()?;

@@ -2,6 +2,17 @@
 //!
 //! `cargo test --release -p windrow --lib tree_summary::scale -- --ignored --nocapture --test-threads 1`
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a step that fails ends the measurement, and its numbers are far below the limits"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "reads the memory of its own process, and times"
+)]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
