@@ -337,5 +337,6 @@ fn log_summary(log: &ValueLogUsage) -> LogSummary {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod scale;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;

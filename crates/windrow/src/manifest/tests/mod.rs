@@ -267,7 +267,7 @@ impl History {
                     });
                     // Half of them move.
                     if third % 2 == 0 {
-                        let file = file.clone();
+                        let file = std::sync::Arc::clone(file);
                         records.push(Record::AddFile {
                             keyspace,
                             level,

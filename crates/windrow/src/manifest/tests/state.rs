@@ -173,7 +173,7 @@ fn segments_are_appended_only_behind_the_others_of_unsealed_deeper_files() {
 #[test]
 fn a_file_moves_in_one_edit() {
     let mut state = sample();
-    let moved = state.keyspaces[&KEYSPACE].levels[1][&FileNumber(5)].clone();
+    let moved = std::sync::Arc::clone(&state.keyspaces[&KEYSPACE].levels[1][&FileNumber(5)]);
     let records = vec![remove_file(1, 5), add_file(2, FileMeta::clone(&moved))];
     apply(&mut state, records).unwrap();
     let levels = &state.keyspaces[&KEYSPACE].levels;
