@@ -105,7 +105,7 @@ impl Cost {
 }
 
 /// The cost after a load in random order. Each part is less than a memtable and is compacted before the next
-/// part, so the tree does not depend on the speed of compactions.
+/// part, so the tree hardly depends on the speed of compactions.
 fn loaded(bits_per_key: f64, allocation: FilterAllocation, segment_limit: SegmentLimit) -> Cost {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(
@@ -134,7 +134,7 @@ fn absent_keys_cost_the_allocated_rates_and_less_than_one_rate_for_all() {
         assert_eq!(monkey.levels, uniform.levels);
         assert!(monkey.levels > 2);
         assert!(monkey.measured < uniform.measured, "{bits} bits");
-        // The segments of a file divide its bits by their entries. Half a bit per key makes up for that (D2).
+        // The segments of a file divide its bits by their entries (D2).
         let segments = loaded(bits, FilterAllocation::Monkey, SegmentLimit::Scaled);
         segments.check(&format!("segments, {bits} bits"), bits);
         assert!(
@@ -142,8 +142,10 @@ fn absent_keys_cost_the_allocated_rates_and_less_than_one_rate_for_all() {
             "{}",
             segments.runs
         );
+        // With one rate for all, each run would cost as much as the level that it is a part of.
+        let more = segments.runs / segments.levels as f64;
         assert!(
-            segments.measured < 1.4 * monkey.measured && segments.measured < uniform.measured,
+            segments.measured < more * monkey.measured && segments.measured < uniform.measured,
             "{bits} bits: {} with segments, {} without",
             segments.measured,
             monkey.measured

@@ -29,10 +29,14 @@ pub(crate) trait CachedFile {
     /// The bound on the memory of all open files.
     type Budget: Debug;
 
-    /// The bytes that the file holds in memory while it is open.
-    fn memory_bytes(&self) -> u64;
+    /// The bytes that the file holds in memory while it is open, as far as a budget bounds them.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
     /// Whether open files hold too much memory once `closed_bytes` of it are free.
-    fn exceeds(budget: &Self::Budget, closed_bytes: u64) -> bool;
+    fn exceeds(_budget: &Self::Budget, _closed_bytes: u64) -> bool {
+        false
+    }
     /// The same file with less in memory, which loads the rest again on demand; `None` if it has the least.
     fn shrunk(&self) -> Option<Self>
     where
@@ -255,7 +259,10 @@ impl<F: CachedFile> OpenFiles<F> {
             if let Some(shrunk) = shrunk {
                 // What both have counts in both.
                 closed_bytes -= shrunk.memory_bytes();
-                candidate.file.store(Some(Arc::new(shrunk)));
+                // A slot that was closed meanwhile stays closed.
+                candidate
+                    .file
+                    .compare_and_swap(&file, Some(Arc::new(shrunk)));
                 clock.push_back(weak);
             } else {
                 candidate.close();

@@ -5,11 +5,15 @@
 //! chunk only if the bounds do not exclude all of them.
 //!
 //! The engine answers from sums that its versions keep for each level and chunk. A [`TreeSummary`] is a list of files;
-//! tests and the simulation use it. It answers with one chunk for each level, without bounds. The plans are the same.
+//! tests and the simulation use it. It answers with one chunk for each level, without bounds. The plans are the same,
+//! except in trees with values in transient logs: there the engine estimates what a level pins, and compares the cost of
+//! a neighbour with the mean of its chunk, not of its level.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
+
+use crate::table::cost_per_byte;
 
 use super::summary::{Claim, FileSummary, LogSummary, TreeSummary, overlapping};
 
@@ -166,12 +170,6 @@ impl Bounds {
         may_have_transient: true,
         may_have_logs: true,
     };
-}
-
-/// What a compaction of a file of `own` bytes costs that overlaps `lower` bytes below: the bytes there for each byte of
-/// its own.
-pub(crate) fn cost_per_byte(lower: u64, own: u64) -> f64 {
-    lower as f64 / own.max(1) as f64
 }
 
 impl<K: Ord + Clone> dyn Tree<K> + '_ {

@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use format::file_name;
 pub(crate) use format::{
     FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, Measure, Properties,
-    References, Referred, SegmentMeta, TopLevelIndex, superseded_part,
+    References, Referred, SegmentMeta, TopLevelIndex, cost_per_byte, superseded_part,
 };
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};

@@ -22,14 +22,6 @@ pub(crate) type OpenValueFile = OpenFile<ValueFile>;
 impl CachedFile for ValueFile {
     type State = ();
     type Budget = ();
-
-    fn memory_bytes(&self) -> u64 {
-        0
-    }
-
-    fn exceeds((): &(), _: u64) -> bool {
-        false
-    }
 }
 
 /// Opens value files on demand and closes the least recently used.

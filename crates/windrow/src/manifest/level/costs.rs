@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use super::{Chunk, Level};
 use crate::base::sync::Shared;
 use crate::manifest::handle::FileHandle;
+use crate::table::cost_per_byte;
 
 /// The costs of the files of a chunk.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct Costs(OnceLock<ChunkCosts>);
 /// The costs of the files of a chunk.
 #[derive(Debug)]
 pub(crate) struct ChunkCosts {
-    /// Of each file: the bytes of the files below that it overlaps, for each of its own bytes.
+    /// Of each file: its [cost](cost_per_byte).
     pub(crate) files: Box<[f64]>,
     /// The least of these.
     pub(crate) least: f64,
@@ -37,7 +38,7 @@ impl ChunkCosts {
             let overlap = below.overlapping(file.smallest(), file.largest());
             let lower = below.bytes_before(overlap.end) - below.bytes_before(overlap.start);
             let own = chunk.bytes_before(position + 1) - chunk.bytes_before(position);
-            lower as f64 / own.max(1) as f64
+            cost_per_byte(lower, own)
         };
         let files: Box<[f64]> = chunk.files().iter().enumerate().map(cost).collect();
         Self {

@@ -11,4 +11,4 @@ pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
 pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta, file_name};
 pub(crate) use properties::Properties;
-pub(crate) use sums::{FileSums, Measure, superseded_part};
+pub(crate) use sums::{FileSums, Measure, cost_per_byte, superseded_part};

@@ -119,3 +119,9 @@ pub(crate) fn superseded_part(
     let most = bytes.saturating_sub(largest.unwrap_or(0)) as f64;
     superseded.min(most) / bytes.max(1) as f64
 }
+
+/// What a compaction of a file of `own` bytes costs that overlaps `lower` bytes below: the bytes there for each byte of
+/// its own.
+pub(crate) fn cost_per_byte(lower: u64, own: u64) -> f64 {
+    lower as f64 / own.max(1) as f64
+}

@@ -77,6 +77,9 @@ enum BlockHeld {
 
 impl SharedBlocks {
     /// Asks for blocks after block `number`, if this is a good moment.
+    ///
+    /// # Errors
+    /// Of index partitions that a scan may never need: for the caller to drop.
     #[cold]
     fn read_ahead(&mut self, number: usize) -> Result<()> {
         let (table, segment) = (&self.table, &self.table.segments[self.segment]);
@@ -99,7 +102,8 @@ impl Blocks for SharedBlocks {
     #[inline]
     fn load(&mut self, place: BlockPlace) -> Result<()> {
         if self.sequence.note(place.number) && self.table.context.clock.is_cold() {
-            self.read_ahead(place.number)?;
+            // The read that needs what cannot be read reports it.
+            drop(self.read_ahead(place.number));
         }
         let file = match &self.file {
             Some(file) => file,
@@ -263,14 +267,14 @@ impl<B: Blocks> BlockCursor<B> {
         self.blocks.load(place)?;
         let bytes = self.blocks.bytes();
         let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
-            return Err(self.malformed(place));
+            return Err(self.malformed(place.offset));
         };
         if let Some(piece) = layout.short_prefix(bytes) {
             self.key.set_short_prefix(piece, layout.prefix_length());
         } else if let Some(prefix) = layout.prefix(bytes) {
             self.key.set_prefix(prefix);
         } else {
-            return Err(self.malformed(place));
+            return Err(self.malformed(place.offset));
         }
         self.layout = layout;
         self.loaded = Some(place);
@@ -335,19 +339,14 @@ impl<B: Blocks> BlockCursor<B> {
     }
 
     #[cold]
-    fn malformed(&self, block: BlockPlace) -> Error {
-        self.blocks.table().malformed(block)
+    fn malformed(&self, offset: u64) -> Error {
+        self.blocks.table().malformed(offset)
     }
 
     /// The error of the loaded block.
     #[cold]
     fn malformed_here(&self) -> Error {
-        let nowhere = BlockPlace {
-            number: 0,
-            offset: 0,
-            length: 0,
-        };
-        self.malformed(self.loaded.unwrap_or(nowhere))
+        self.malformed(self.loaded.map_or(0, |block| block.offset))
     }
 
     /// Keeps the cursor invalid once a move has failed (I3).
@@ -382,7 +381,7 @@ impl<B: Blocks> BlockCursor<B> {
             self.load(block)?;
             let found = self.layout.search(self.blocks.bytes(), key, sequence);
             let Some(found) = found else {
-                return Err(self.malformed(block));
+                return Err(self.malformed(block.offset));
             };
             if found.index < self.layout.count() {
                 return self.stand_on(found.index, found.offset).map(drop);

@@ -28,14 +28,6 @@ pub(crate) type TableFileSlot = FileSlot<TableFile>;
 impl CachedFile for TableFile {
     type State = ();
     type Budget = ();
-
-    fn memory_bytes(&self) -> u64 {
-        0
-    }
-
-    fn exceeds((): &(), _: u64) -> bool {
-        false
-    }
 }
 
 /// Opens the table files of a folder on demand and closes the least recently used.

@@ -448,7 +448,7 @@ impl Table {
                     return Ok(None);
                 }
                 Some(LookUp::InNextBlock) => place = self.block_place(segment, place.number + 1)?,
-                None => return Err(self.malformed(place)),
+                None => return Err(self.malformed(place.offset)),
             }
         }
     }
@@ -577,11 +577,11 @@ impl Table {
         result.map_err(|error| error.in_file(&self.name, offset))
     }
 
-    /// The error of a block that changed after its verification.
+    /// The error of the block at `offset`, which changed after its verification.
     #[cold]
-    pub(crate) fn malformed(&self, block: BlockPlace) -> Error {
+    pub(crate) fn malformed(&self, offset: u64) -> Error {
         let what = "a block changed after it was verified";
-        Error::corruption(&self.name, block.offset, what)
+        Error::corruption(&self.name, offset, what)
     }
 }
 

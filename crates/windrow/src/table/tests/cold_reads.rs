@@ -187,6 +187,28 @@ fn a_read_loads_only_the_index_partition_that_it_needs() {
 }
 
 #[test]
+fn a_scan_fails_only_at_the_index_partition_that_cannot_be_read() {
+    let (file, table, entries) = partitioned();
+    let index = &table.segments[0].index;
+    *file.page_cache.holds.lock() = Held::Nothing;
+    block(&table, 0);
+    *file.fails_from.lock() = Some(index.partition(1).offset);
+    let is_before = |entry: &&Owned| index.find(&entry.key).unwrap().partition == 0;
+    let readable = entries.iter().filter(is_before).count();
+    assert!(readable > 100 && readable < entries.len());
+    let mut cursor = table.cursor(0).within(Bounds {
+        start: None,
+        end: Some(entries[1500].key.as_slice().into()),
+    });
+    cursor.seek_to_first().unwrap();
+    for _ in 1..readable {
+        cursor.next().unwrap();
+    }
+    assert_eq!(cursor.key(), entries[readable - 1].key);
+    assert_eq!(cursor.next().unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
 fn a_request_without_the_index_names_its_partition() {
     let (file, table, entries) = partitioned();
     let index = &table.segments[0].index;
