@@ -55,8 +55,8 @@ pub use base::{
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{
-    KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, ValueFileReport, ValueFileStats,
-    ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
+    KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats, ValueFileReport,
+    ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
 pub use options::{

@@ -78,6 +78,10 @@ impl Vfs for SimDisk {
             })
     }
 
+    fn available_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.enter()?.free_bytes())
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let mut state = self.enter()?;
         state.begin(OperationKind::Lock, path, 0, &[])?;

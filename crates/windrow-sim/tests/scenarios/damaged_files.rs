@@ -49,6 +49,14 @@ fn a_failing_compaction_blocks_no_flush() {
     db.flush().unwrap();
     assert_eq!(db.stats().stall_count(), 0);
     assert_eq!(kind(db.wait_idle()), ErrorKind::Corruption);
+    // Statistics name the files and the damage.
+    for keyspace in db.stats().keyspaces {
+        let paused = keyspace.paused_tables;
+        assert_eq!(paused.is_empty(), keyspace.name != "damaged");
+        for file in paused {
+            assert!(file.failures > 0 && file.error.contains(".table is damaged"));
+        }
+    }
     // It does not block compactions of another keyspace either.
     assert!(db.stats().compactions > 0);
     damaged.insert("key", "new").unwrap();

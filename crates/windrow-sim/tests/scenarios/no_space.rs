@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use windrow::{ErrorKind, Event, Options};
+use windrow::{Db, ErrorKind, Event, Keyspace, Options, PausedFile};
 use windrow_sim::disk::{Effect, Fault, OperationKind};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
-use crate::common::{count, kind, listen, on, open, small};
+use crate::common::{check_sound, count, entries, kind, listen, on, open, small};
 
 fn options(disk: &SimDisk) -> Options {
     on(small(), disk, &SteppedRuntime::new(1))
@@ -114,4 +114,83 @@ fn listeners_receive_the_event_of_free_space_without_a_write() {
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [Event::SpaceResumed]);
     keyspace.insert("key", vec![1; 16_000_000]).unwrap();
     assert_eq!(events.try_iter().count(), 0);
+}
+
+/// Four runs of level 0 that overlap, of 600 kB each, and no compaction of them yet.
+fn with_overlapping_runs(
+    disk: &SimDisk,
+    runtime: &SteppedRuntime,
+    reserve_bytes: u64,
+) -> (Db, Keyspace) {
+    let mut options = Options::default();
+    options.reserve_bytes = reserve_bytes;
+    options.keyspace.memtable_bytes = 4 << 20;
+    options.keyspace.level0_runs = 4;
+    let (db, keyspace) = open(on(options, disk, runtime));
+    for run in 0..4_u32 {
+        for number in 0..6000_u32 {
+            let key = (number.wrapping_mul(0x9e37_79b9) ^ run).to_be_bytes();
+            keyspace.insert(key, [run as u8; 90]).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    (db, keyspace)
+}
+
+#[test]
+fn a_compaction_that_needs_more_than_the_free_space_fails_alone() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let (db, keyspace) = with_overlapping_runs(&disk, &runtime, 4 << 20);
+    let before = entries(&keyspace);
+    let free: u64 = 1200 << 10;
+    disk.set_quota(Some(disk.used_bytes() + free));
+    let paused = || -> Vec<PausedFile> { db.stats().keyspaces[0].paused_tables.clone() };
+
+    runtime.run_until_idle(1000);
+    let files = paused();
+    assert!(!files.is_empty());
+    for file in &files {
+        assert_eq!(file.failures, 1);
+        assert!(file.pause_micros > 1_000_000, "{file:?}");
+        assert!(file.error.contains("leaves"), "{file:?}");
+    }
+    // It stopped before writers had met the full disk, and removed its output.
+    assert!(disk.fault_log().is_empty(), "{:?}", disk.fault_log());
+    assert!(!db.stats().is_disk_full && count(&disk, "table") == 4);
+    keyspace.insert("small", "value").unwrap();
+    db.flush().unwrap();
+
+    // It is tried again after ever longer pauses.
+    for _ in 0..60 {
+        runtime.advance(Duration::from_secs(1));
+        runtime.run_until_idle(1000);
+    }
+    let failures = paused().iter().map(|file| file.failures).max();
+    assert!(matches!(failures, Some(4..=6)), "{failures:?}");
+
+    disk.set_quota(None);
+    runtime.advance(Duration::from_secs(120));
+    runtime.run_until_idle(1000);
+    assert_eq!(paused(), []);
+    assert!(db.stats().compactions > 0);
+    keyspace.remove("small").unwrap();
+    assert!(entries(&keyspace) == before);
+    check_sound(&db);
+}
+
+#[test]
+fn without_a_reserve_a_compaction_may_use_all_space() {
+    for reserve_bytes in [0, 4 << 20] {
+        let disk = SimDisk::new();
+        let runtime = SteppedRuntime::new(1);
+        let (db, _) = with_overlapping_runs(&disk, &runtime, reserve_bytes);
+        // Enough for the output, but not for that and what a compaction leaves to writers.
+        let runs = db.stats().keyspaces[0].levels[0].bytes;
+        disk.set_quota(Some(disk.used_bytes() + runs + (100 << 10)));
+        runtime.run_until_idle(1000);
+        let has_compacted = db.stats().compactions > 0;
+        assert_eq!(has_compacted, reserve_bytes == 0);
+        check_sound(&db);
+    }
 }

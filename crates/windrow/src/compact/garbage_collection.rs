@@ -291,6 +291,7 @@ impl GarbageCollection<'_, '_> {
                 pieces += 1;
                 if *unrequested >= REQUEST_BYTES || pieces == PIECES_PER_CHECK {
                     context.request_io(IoPriority::Compaction, *unrequested, cancel)?;
+                    context.leave_space(IoPriority::Compaction)?;
                     (*unrequested, pieces) = (0, 0);
                 }
                 Ok(())

@@ -160,6 +160,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.held.grow_to(held);
         if self.unrequested >= REQUEST_BYTES {
             self.request_io()?;
+            self.context.leave_space(self.priority)?;
         }
         Ok(())
     }

@@ -88,6 +88,10 @@ impl JobContext for Context {
         cancel()
     }
 
+    fn leave_space(&self, _: IoPriority) -> Result<()> {
+        Ok(())
+    }
+
     fn memory(&self) -> &Arc<MemoryTracker> {
         &self.tracker
     }

@@ -54,7 +54,7 @@ use crate::table::OpenTables;
 use crate::value::OpenValues;
 
 pub use admin::stats::{
-    KeyspaceStats, LevelStats, StallStats, Stats, ValueFileStats, VerifyReport,
+    KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub(crate) use commit::write::Write;

@@ -91,6 +91,12 @@ pub trait Vfs: Send + Sync + Debug {
     /// Makes the names in the directory `path` durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// The bytes that new files in the directory `path` can take. `Unsupported` if that is unknown.
+    fn available_bytes(&self, path: &Path) -> io::Result<u64> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Takes the exclusive lock on `path`, creating the file if need be; `WouldBlock` while
     /// another process, or another handle in this one, holds it. Dropping the guard releases it. The
     /// text of the error, if it has one of its own, says who holds the lock: "process 12 (windrow)".

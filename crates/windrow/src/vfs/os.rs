@@ -97,6 +97,11 @@ impl Vfs for OsVfs {
         fs::File::open(path)?.sync_all()
     }
 
+    fn available_bytes(&self, path: &Path) -> io::Result<u64> {
+        let system = rustix::fs::statvfs(path)?;
+        Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
     }

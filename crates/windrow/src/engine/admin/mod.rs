@@ -294,13 +294,14 @@ impl Engine {
             ..Stats::default()
         };
         self.counters.fill(&mut stats);
+        let now = self.options.runtime.now();
         stats.keyspaces = self
             .keyspaces
             .load()
             .iter()
             .map(|keyspace| {
                 self.catalog.with_state(|manifest| {
-                    keyspace_stats(keyspace, manifest.keyspaces.get(&keyspace.id()))
+                    keyspace_stats(keyspace, manifest.keyspaces.get(&keyspace.id()), now)
                 })
             })
             .collect();
@@ -328,12 +329,24 @@ fn no_keyspace(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
-fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> KeyspaceStats {
+/// The statistics of `keyspace` at `now`.
+fn keyspace_stats(
+    keyspace: &KeyspaceCore,
+    manifest: Option<&KeyspaceState>,
+    now: Duration,
+) -> KeyspaceStats {
     let state = keyspace.state_full();
     let (levels, empty) = (state.version.levels(), Shared::default());
     let work = keyspace.work.lock();
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
+    let is_table = |number| {
+        let files = levels.iter().flat_map(|level| level.files());
+        files.map(|file| file.meta.number).any(|it| it == number)
+    };
+    let is_log = |number| state.version.values().find(number).is_some();
+    let paused_tables = work.backoffs.report(now, is_table);
+    let paused_value_logs = work.gc_backoffs.report(now, is_log);
     drop(work);
     let io_stats = *keyspace.io_stats.lock();
     let totals = keyspace.totals();
@@ -373,5 +386,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         value_logs,
         discard_lists: garbage.map_or(0, BTreeMap::len),
         discard_list_bytes: garbage.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
+        paused_tables,
+        paused_value_logs,
     }
 }

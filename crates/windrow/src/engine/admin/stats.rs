@@ -2,7 +2,7 @@
 //!
 //! Concurrency: plain values, collected by [`Engine::stats`](crate::engine::Engine::stats).
 
-use crate::base::{LevelIoStats, LifetimeStats};
+use crate::base::{FileNumber, LevelIoStats, LifetimeStats};
 use crate::engine::throttling::memory::MemoryUse;
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
@@ -196,6 +196,26 @@ pub struct KeyspaceStats {
     pub discard_lists: usize,
     /// Bytes in them.
     pub discard_list_bytes: u64,
+    /// Files whose last compaction has failed, by number. The others go on without them.
+    pub paused_tables: Vec<PausedFile>,
+    /// Value logs whose last garbage collection has failed, by number.
+    pub paused_value_logs: Vec<PausedFile>,
+}
+
+/// A file that no background job takes for a while, because the last one that took it has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PausedFile {
+    /// The number of the file. For a compaction it is an upper input; the cause may be another file, which the error
+    /// names.
+    pub file: FileNumber,
+    /// The failed jobs since the last success or the open.
+    pub failures: u32,
+    /// Microseconds until a job may take it again; 0 if the next one may.
+    pub pause_micros: u64,
+    /// What the last failed job returned.
+    pub error: String,
 }
 
 /// The current state of the value files of a keyspace.

@@ -2,8 +2,8 @@
 //!
 //! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes continue. All other jobs fail
 //! together. The upper files of a failed compaction and the value logs of a failed garbage collection pause longer than
-//! other jobs, and longer each time. So damage or a full disk that stops one job does not delay others. All of this
-//! is in memory only: after an open every job is tried again.
+//! other jobs, and longer each time. So damage or a full disk that stops one job does not delay others. Statistics name
+//! them. All of this is in memory only: after an open every job is tried again.
 //!
 //! Concurrency: one lock, held for a few instructions. [`Backoffs`] are in a keyspace's `work`.
 
@@ -14,6 +14,7 @@ use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::Engine;
+use crate::engine::admin::stats::PausedFile;
 use crate::policy::LogSummary;
 
 /// The pause of jobs after a failure.
@@ -30,15 +31,17 @@ const FILE_BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);
 #[derive(Debug, Default)]
 pub(crate) struct Backoffs(BTreeMap<FileNumber, Backoff>);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Backoff {
     until: Duration,
     /// The failures since the last success.
     failures: u32,
+    /// The last of them.
+    error: String,
 }
 
 impl Backoff {
-    fn length(self) -> Duration {
+    fn length(&self) -> Duration {
         let doublings = self.failures.saturating_sub(1).min(16);
         FILE_BACKOFF
             .saturating_mul(1 << doublings)
@@ -47,13 +50,36 @@ impl Backoff {
 }
 
 impl Backoffs {
-    /// Notes that a job of `files` has failed. Each pauses for twice the last pause, at most [`FILE_BACKOFF_MAX`].
-    pub(in crate::engine) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
+    /// Notes that a job of `files` has failed with `error`. Each pauses for twice the last pause, at most
+    /// [`FILE_BACKOFF_MAX`].
+    pub(in crate::engine) fn note_failure(
+        &mut self,
+        files: &[FileNumber],
+        error: &Error,
+        now: Duration,
+    ) {
         for file in files {
             let rest = self.0.entry(*file).or_default();
             rest.failures = rest.failures.saturating_add(1);
             rest.until = now + rest.length();
+            rest.error = error.to_string();
         }
+    }
+
+    /// The files that have failed and that `is_there` confirms, as statistics show them at `now`.
+    pub(in crate::engine) fn report(
+        &self,
+        now: Duration,
+        is_there: impl Fn(FileNumber) -> bool,
+    ) -> Vec<PausedFile> {
+        let there = self.0.iter().filter(|(file, _)| is_there(**file));
+        let report = |(file, rest): (&FileNumber, &Backoff)| PausedFile {
+            file: *file,
+            failures: rest.failures,
+            pause_micros: micros(rest.until.saturating_sub(now)),
+            error: rest.error.clone(),
+        };
+        there.map(report).collect()
     }
 
     /// Notes that a job of `files` has succeeded.
@@ -97,6 +123,10 @@ impl Backoffs {
             .values_mut()
             .for_each(|rest| rest.until = Duration::ZERO);
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The last failure of one kind of job.
@@ -189,17 +219,18 @@ impl Engine {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::{Backoffs, FILE_BACKOFF, FILE_BACKOFF_MAX};
-    use crate::base::FileNumber;
+    use crate::base::{Error, ErrorKind, FileNumber};
     use std::time::Duration;
 
     #[test]
     fn files_pause_longer_after_each_failure() {
         let (one, other) = (FileNumber(1), FileNumber(2));
+        let error = Error::new(ErrorKind::NoSpace, "no space");
         let mut backoffs = Backoffs::default();
         let mut now = Duration::from_secs(5);
         let mut length = FILE_BACKOFF;
         for _ in 0..20 {
-            backoffs.note_failure(&[one], now);
+            backoffs.note_failure(&[one], &error, now);
             assert!(!backoffs.is_paused(other, now));
             assert!(backoffs.is_paused(one, now + length * 9 / 10));
             now += length;
@@ -207,13 +238,20 @@ mod tests {
             length = (length * 2).min(FILE_BACKOFF_MAX);
         }
         backoffs.note_success(&[one]);
-        backoffs.note_failure(&[one, other], now);
+        backoffs.note_failure(&[one, other], &error, now);
         assert!(!backoffs.is_paused(one, now + FILE_BACKOFF));
         assert!(backoffs.is_paused(other, now));
+        let report = backoffs.report(now + FILE_BACKOFF / 2, |file| file == other);
+        let [paused] = &report[..] else {
+            panic!("{report:?}")
+        };
+        assert_eq!((paused.file, paused.failures), (other, 1));
+        assert_eq!(paused.pause_micros, 1_000_000);
+        assert_eq!(paused.error, error.to_string());
         backoffs.end();
         assert!(!backoffs.is_paused(other, now));
         assert_eq!((backoffs.failures(one), backoffs.failures(other)), (1, 1));
-        backoffs.note_failure(&[other], now);
+        backoffs.note_failure(&[other], &error, now);
         assert!(backoffs.is_paused(other, now + FILE_BACKOFF));
         backoffs.keep_only(|file| file == one);
         assert_eq!((backoffs.failures(one), backoffs.failures(other)), (1, 0));

@@ -7,7 +7,9 @@
 //!    space for one is what was just released. A refused writer looks for space at once, and background work
 //!    looks every second.
 //! 3. An open that finds no space for the file refuses such writes, too.
-//! 4. The file grows with the database and its logs. If the disk has no space for that, the file keeps its size.
+//! 4. A compaction or a garbage collection stops before the disk has less space than that, unless writes are refused
+//!    already. So one that is larger than the free space fails alone.
+//! 5. The file grows with the database and its logs. If the disk has no space for that, the file keeps its size.
 //!
 //! A checkpoint does not copy the file. An open for reading leaves it alone.
 //!
@@ -42,6 +44,9 @@ const BYTES_PER_RESERVED: u64 = 16;
 /// A database keeps back at least this many times its manifest, up to the option. An open writes the manifest
 /// once more, and the reserve may be only half of what it should be, since it grows only to twice its size or more.
 const MANIFESTS: u64 = 4;
+
+/// About the most that a job writes between two calls of [`Reserve::check_left`].
+const JOB_BYTES: u64 = 512 << 10;
 
 /// The time between two tries of background work to create the reserve.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -164,6 +169,25 @@ impl Reserve {
         }
         self.is_full.store(is_full, Ordering::Release);
         !is_full
+    }
+
+    /// # Errors
+    /// `NoSpace`: if a job writes on, the disk may have less space than the file twice, and no write is refused yet.
+    pub(in crate::engine) fn check_left(&self) -> Result<()> {
+        if self.bytes() == 0 || self.is_full() {
+            return Ok(());
+        }
+        let needed = 2 * self.bytes() + JOB_BYTES;
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        // A system that does not know stops no job.
+        let left = self.vfs.available_bytes(directory).unwrap_or(u64::MAX);
+        if left >= needed {
+            return Ok(());
+        }
+        let message = format!(
+            "only {left} bytes are free, and a compaction or a garbage collection leaves {needed} to writers"
+        );
+        Err(Error::new(ErrorKind::NoSpace, message))
     }
 
     /// Fails if the disk has no space for `bytes`.

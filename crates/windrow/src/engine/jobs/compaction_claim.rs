@@ -193,7 +193,7 @@ impl CompactionJob {
         let mut work = keyspace.work.lock();
         match outcome {
             Ok(()) => work.backoffs.note_success(&self.numbers()),
-            Err(_) => work.backoffs.note_failure(&self.uppers(), now),
+            Err(error) => work.backoffs.note_failure(&self.uppers(), error, now),
         }
         for number in self.numbers() {
             work.busy.remove(&number);

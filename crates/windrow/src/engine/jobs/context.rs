@@ -108,6 +108,13 @@ impl JobContext for Engine {
         self.limit_rate(priority, bytes, cancel)
     }
 
+    fn leave_space(&self, priority: IoPriority) -> Result<()> {
+        match priority {
+            IoPriority::Flush => Ok(()),
+            IoPriority::Level0 | IoPriority::Compaction => self.reserve.check_left(),
+        }
+    }
+
     fn memory(&self) -> &Arc<MemoryTracker> {
         &self.memory.tables.jobs
     }

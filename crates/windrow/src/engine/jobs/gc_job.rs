@@ -61,7 +61,7 @@ impl GcJob {
             Err(error) if error.kind() == ErrorKind::NoSpace && victims.len() > 1 => {
                 work.victims_max = Some(victims.len() / 2);
             }
-            Err(_) => work.gc_backoffs.note_failure(&victims, now),
+            Err(error) => work.gc_backoffs.note_failure(&victims, error, now),
         }
         drop(work);
         if outcome.is_ok() {

@@ -192,6 +192,14 @@ fn advice_changes_nothing() {
 }
 
 #[test]
+fn a_directory_has_space_and_a_missing_one_is_an_error() {
+    let directory = directory();
+    assert!(OsVfs.available_bytes(directory.path()).unwrap() > 0);
+    let missing = OsVfs.available_bytes(&directory.path().join("missing"));
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
 fn a_mapping_outlives_the_name_and_the_handle() {
     let directory = directory();
     let path = directory.path().join("file");
