@@ -127,10 +127,10 @@ fn with_overlapping_runs(
     options.keyspace.memtable_bytes = 4 << 20;
     options.keyspace.level0_runs = 4;
     let (db, keyspace) = open(on(options, disk, runtime));
-    for run in 0..4_u32 {
+    for run in 0..4_u8 {
         for number in 0..6000_u32 {
-            let key = (number.wrapping_mul(0x9e37_79b9) ^ run).to_be_bytes();
-            keyspace.insert(key, [run as u8; 90]).unwrap();
+            let key = (number.wrapping_mul(0x9e37_79b9) ^ u32::from(run)).to_be_bytes();
+            keyspace.insert(key, [run; 90]).unwrap();
         }
         db.flush().unwrap();
     }
