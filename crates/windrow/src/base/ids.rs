@@ -5,6 +5,7 @@ use std::fmt;
 
 /// Names a file of the database: a log, a manifest, a table, a value file or a discard list. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FileNumber(pub u64);
 
 /// Names one segment of a table file. Never reused, not even by a failed append.
