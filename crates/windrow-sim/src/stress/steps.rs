@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 25] = [
+const EDIT_RECORDS: [&str; 26] = [
     "format version",
     "next id",
     "create keyspace",
@@ -34,6 +34,7 @@ const EDIT_RECORDS: [&str; 25] = [
     "add segment",
     "totals",
     "keyspace totals",
+    "count references",
 ];
 
 /// The index of "add value log" in these.

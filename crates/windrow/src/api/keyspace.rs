@@ -142,10 +142,11 @@ impl Keyspace {
             .compact_range(self.core(), &range)
     }
 
-    /// The value files of the keyspace, ascending by number: the live bytes of each, and what refers to it.
+    /// The value files of the keyspace, ascending by number: the live bytes of each, and what refers to it. Reads from
+    /// every table which value logs it refers to.
     ///
     /// # Errors
-    /// `NotFound` after the keyspace is dropped.
+    /// `NotFound` after the keyspace is dropped; `Corruption` and `Io` where a table cannot be read.
     pub fn value_files(&self) -> Result<Vec<ValueFileReport>> {
         self.latest.handle().engine().value_files(self.core())
     }

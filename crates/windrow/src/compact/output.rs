@@ -15,8 +15,8 @@ use super::values::Values;
 use crate::base::sync::Shared;
 use crate::base::{FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer};
 use crate::filter::FILTER_UNITS_MAX;
-use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
+use crate::manifest::{FileHandle, ReferenceChanges};
 use crate::policy::{OutputCutter, cut_bytes};
 use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter};
 use crate::value::{DiscardList, DiscardListWriter, ValueFileMeta, ValuePointer};
@@ -45,6 +45,8 @@ pub(crate) struct OutputFiles<'a> {
     /// Transient log files.
     pub(crate) transient_logs: Vec<ValueFileMeta>,
     pub(crate) discard_lists: Vec<DiscardList>,
+    /// The references of all written segments to value logs.
+    pub(crate) log_references: ReferenceChanges,
     /// Removes the files unless an edit names them.
     pub(crate) pending: PendingFiles<'a>,
 }
@@ -67,6 +69,9 @@ pub(crate) struct Output<'a, 'keys> {
     writer: Option<TableWriter>,
     finished: Vec<FileMeta>,
     grown: Vec<FileMeta>,
+    log_references: ReferenceChanges,
+    /// The [generation](crate::table::LogReferences) of all entries.
+    generation: FileNumber,
     values: Values,
     /// Names the values of value logs that dropped entries pointed to.
     discard_list: Option<DiscardListWriter>,
@@ -99,6 +104,8 @@ impl<'a, 'keys> Output<'a, 'keys> {
             writer: None,
             finished: Vec::new(),
             grown: Vec::new(),
+            log_references: ReferenceChanges::default(),
+            generation: values.generation(),
             values,
             discard_list: None,
             pending: PendingFiles::adopt(context, Vec::new()),
@@ -139,13 +146,14 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let before = self.values.bytes_written();
         let (trailer, value) = self.values.place(&mut self.pending, key, trailer, value)?;
         if self.writer.is_none() {
-            self.writer = Some(match (self.target, self.targets) {
+            let writer = match (self.target, self.targets) {
                 (None, _) => Self::open_file(&self.options, &mut self.pending)?,
                 (Some(target), Some(targets)) => {
                     targets.open(target, &self.options, &mut self.pending)?
                 }
                 (Some(_), None) => unreachable!("only a cutter with targets names one"),
-            });
+            };
+            self.writer = Some(writer.with_generation(self.generation));
         }
         let Some(writer) = &mut self.writer else {
             unreachable!("a writer was opened just now")
@@ -223,6 +231,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             grown: self.grown,
             transient_logs,
             discard_lists: discard_list.into_iter().collect(),
+            log_references: self.log_references,
             pending: self.pending,
         })
     }
@@ -240,9 +249,10 @@ impl<'a, 'keys> Output<'a, 'keys> {
     fn close_file(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
             let written = writer.finish()?;
+            self.log_references.add(&written.log_references);
             match self.target {
-                None => self.finished.push(written),
-                Some(_) => self.grown.push(written),
+                None => self.finished.push(written.file),
+                Some(_) => self.grown.push(written.file),
             }
             self.held.set(0);
         }

@@ -158,7 +158,12 @@ fn write<'a>(
 }
 
 fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<OutputFiles<'a>> {
-    write(context, entries, Values::of_flush(options(), false)).map(|(written, _)| written)
+    write(
+        context,
+        entries,
+        Values::of_flush(&ValueFiles::default(), options(), false),
+    )
+    .map(|(written, _)| written)
 }
 
 fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
@@ -322,7 +327,7 @@ fn a_compaction_rewrites_the_values_of_selected_files() {
     assert_eq!(total_length(&merged.transient_logs), rewritten);
     // No entry refers to the selected files, the other references stay, and so does every value.
     let left = |written: &OutputFiles<'_>| {
-        let references = written.tables[0].segments[0].references.iter();
+        let references = written.tables[0].segments[0].references.transient();
         let is_new = |number| merged.transient_logs.iter().any(|it| it.number == number);
         references.filter(|it| !is_new(it.0)).collect::<Vec<_>>()
     };
@@ -391,7 +396,7 @@ fn a_flush_without_medium_values_writes_no_transient_log() {
         ..KeyspaceOptions::default()
     };
     let entries = entries();
-    let values = Values::of_flush(Shared::new(none), false);
+    let values = Values::of_flush(&ValueFiles::default(), Shared::new(none), false);
     let (written, _) = write(&context, &entries, values).unwrap();
     assert!(written.transient_logs.is_empty());
     assert!(read(&context, &written.tables[0]) == entries);

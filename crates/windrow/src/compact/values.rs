@@ -36,6 +36,8 @@ pub(crate) enum Values {
 #[derive(Debug)]
 pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
+    /// See [`Values::generation`].
+    generation: FileNumber,
     /// The result of [`mediums_stay`](policy::mediums_stay) for the flush.
     mediums_stay: bool,
     /// The length of a full file.
@@ -79,13 +81,24 @@ pub(crate) struct CompactedValues {
 }
 
 impl Values {
-    /// For a flush. `mediums_stay` is the result of [`mediums_stay`](policy::mediums_stay).
-    pub(crate) fn of_flush(options: Shared<KeyspaceOptions>, mediums_stay: bool) -> Self {
+    /// For a flush. `files` are those of the version before it. `mediums_stay` is the result of
+    /// [`mediums_stay`](policy::mediums_stay).
+    pub(crate) fn of_flush(
+        files: &ValueFiles,
+        options: Shared<KeyspaceOptions>,
+        mediums_stay: bool,
+    ) -> Self {
         let file_bytes = policy::transient_file_bytes(options.file_bytes);
         Self::Flush(Box::new(Separation {
             mediums_stay,
-            ..Separation::new(options, file_bytes)
+            ..Separation::new(options, files.generation(), file_bytes)
         }))
+    }
+
+    /// The newest GC output that pointers to value logs lead to. A flush has no pointer into a log that was collected
+    /// before: all entries that point there are in tables.
+    pub(super) fn generation(&self) -> FileNumber {
+        self.separation().generation
     }
 
     /// For a compaction. `files` holds every value file that its inputs refer to.
@@ -100,10 +113,10 @@ impl Values {
             TransientValues::Separate(rewrite) => rewrite.transient_file_bytes,
         };
         Self::Compaction(Box::new(CompactedValues {
+            separation: Separation::new(options, files.generation(), file_bytes),
             files,
             read_buffers,
             transient_values,
-            separation: Separation::new(options, file_bytes),
             pointer: Vec::new(),
         }))
     }
@@ -186,9 +199,10 @@ impl Values {
 }
 
 impl Separation {
-    fn new(options: Shared<KeyspaceOptions>, file_bytes: u64) -> Self {
+    fn new(options: Shared<KeyspaceOptions>, generation: FileNumber, file_bytes: u64) -> Self {
         Self {
             options,
+            generation,
             mediums_stay: false,
             file_bytes,
             writer: None,

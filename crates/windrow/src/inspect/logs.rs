@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::slice;
 
-use super::tables::entry;
+use super::tables::{entry, reference};
 use super::{File, Record, Report};
 use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
@@ -167,6 +167,14 @@ fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Re
                     report.show(&shown.number("counter", *counter).number("total", *total))?;
                 }
             }
+            Change::CountReferences { changes, .. } => {
+                for change in changes {
+                    let [entries, bytes] = [change.entries, change.bytes].map(|it| it.to_string());
+                    let shown = Record::new("reference_change").at_depth(2);
+                    let shown = shown.number("file", change.file.0);
+                    report.show(&shown.text("entries", &entries).text("bytes", &bytes))?;
+                }
+            }
             _ => {}
         }
     }
@@ -244,6 +252,11 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("take_discard_list"), *id)
             .number("list", list.0)
             .number("value_files", files.len() as u64),
+        Change::CountReferences {
+            keyspace: id,
+            changes,
+        } => keyspace(Record::new("count_references"), *id)
+            .number("value_files", changes.len() as u64),
         Change::LevelCount {
             keyspace: id,
             count,
@@ -294,13 +307,18 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("filter_bytes", segment.filter_bytes())
                 .number("footer_checksum", u64::from(segment.footer_checksum)),
         )?;
-        for (file, referred) in segment.references.iter() {
+        for (file, referred) in segment.references.transient() {
+            report.show(&reference(file, referred).at_depth(3))?;
+        }
+        if let Some(logs) = segment.references.logs() {
             report.show(
-                &Record::new("reference")
+                &Record::new("log_references")
                     .at_depth(3)
-                    .number("file", file.0)
-                    .number("entries", referred.entries)
-                    .number("bytes", referred.bytes),
+                    .number("entries", logs.sums.referred.entries)
+                    .number("bytes", logs.sums.referred.bytes)
+                    .number("smallest_file", logs.sums.smallest.0)
+                    .number("largest_file", logs.sums.largest.0)
+                    .number("generation", logs.generation.0),
             )?;
         }
     }

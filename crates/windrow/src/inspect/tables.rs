@@ -13,7 +13,10 @@ use crate::block::stored::{Place, decompress, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
-use crate::table::{FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, TopLevelIndex};
+use crate::table::{
+    FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, ReferenceList, Referred,
+    TopLevelIndex,
+};
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
 
@@ -60,6 +63,14 @@ pub(super) fn table(file: &File<'_>, number: FileNumber, report: &mut Report<'_>
 
 /// The bytes of one step of the search for footers.
 const SEARCH_BYTES: u64 = 64 << 10;
+
+/// The record of the references to one value file.
+pub(super) fn reference(file: FileNumber, referred: Referred) -> Record<'static> {
+    Record::new("reference")
+        .number("file", file.0)
+        .number("entries", referred.entries)
+        .number("bytes", referred.bytes)
+}
 
 /// The record of an entry of a batch or a block.
 pub(super) fn entry(
@@ -252,6 +263,19 @@ impl Table<'_> {
         let properties = self.block(segment, footer.properties, Properties::decode);
         if let Some(found) = report.sound(properties)? {
             report.show(&properties_record(footer.properties, &found))?;
+            for (file, referred) in found.transient.iter().flat_map(|list| list.iter()) {
+                report.show(&reference(file, referred).at_depth(1))?;
+            }
+        }
+        let references = footer.references();
+        if references.length > 0 {
+            let list = self.block(segment, references, ReferenceList::decode);
+            if let Some(found) = report.sound(list)? {
+                report.show(&block_record("log_references", references))?;
+                for (file, referred) in found.iter() {
+                    report.show(&reference(file, referred).at_depth(1))?;
+                }
+            }
         }
         for handle in footer.filter_units() {
             let filter = self.block(segment, handle, Filter::decode);

@@ -18,6 +18,7 @@ use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::field_codec::Field;
+use super::reference_changes::{ReferenceChange, ReferenceChanges};
 
 /// The version of the whole on-disk format that this build writes and reads.
 const FORMAT_VERSION: u64 = 1;
@@ -167,6 +168,10 @@ records! {
 
     /// The lifetime counters of a keyspace. They replace the earlier ones.
     KEYSPACE_TOTALS KeyspaceTotals { keyspace: KeyspaceId, totals: Totals };
+
+    /// How the references of tables to value logs, GC outputs and origins change. After each edit their sum is that of
+    /// all tables.
+    COUNT_REFERENCES CountReferences { keyspace: KeyspaceId, changes: Vec<ReferenceChange> };
 }
 
 mod tag {
@@ -195,6 +200,7 @@ mod tag {
     pub(super) const ADD_SEGMENT: u64 = 23;
     pub(super) const TOTALS: u64 = 24;
     pub(super) const KEYSPACE_TOTALS: u64 = 25;
+    pub(super) const COUNT_REFERENCES: u64 = 26;
 }
 
 impl Edit {
@@ -240,6 +246,15 @@ impl Record {
             Self::ValueLogAt { file, .. } | Self::SealValueLog { file, .. } => Some(file),
             _ => None,
         }
+    }
+
+    /// The record of these changes; `None` if there are none.
+    pub(crate) fn count_references(
+        keyspace: KeyspaceId,
+        changes: &ReferenceChanges,
+    ) -> Option<Self> {
+        let changes = changes.changes();
+        (!changes.is_empty()).then_some(Self::CountReferences { keyspace, changes })
     }
 
     fn read(tag: u64, body: &[u8]) -> Result<Self, DecodeError> {

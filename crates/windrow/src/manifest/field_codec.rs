@@ -15,7 +15,7 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::options::RecordedOptions;
-use crate::table::{FileMeta, References, SEGMENT_ALIGNMENT, SegmentMeta};
+use crate::table::{FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 /// The longest name of a keyspace, in bytes.
@@ -373,7 +373,7 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
         overwrites: 0,
         filter_units: read_filter_units(reader)?,
         footer_checksum: reader.u32("footer checksum of a segment")?,
-        references: References::read(reader)?,
+        references: SegmentReferences::read(reader)?,
     };
     if !segment.offset.is_multiple_of(SEGMENT_ALIGNMENT)
         || segment.offset.checked_add(segment.length).is_none()

@@ -1,6 +1,7 @@
 //! The state of one keyspace in the manifest: its options, its levels and its value files. Pure.
 //!
-//! I1. The references that the [value files](ValueState) count are those of the table files.
+//! I1. The references that the [value files](ValueState) count are those of the table files: for each transient log,
+//!     and for all value logs together.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -62,8 +63,7 @@ impl KeyspaceState {
         file: &Arc<FileMeta>,
     ) -> Result<(), Contradiction> {
         self.level(level)?.insert(file.number, Arc::clone(file));
-        self.values
-            .count_references(file.number, &file.segments, u64::checked_add)
+        self.values.add_references(file.number, &file.segments)
     }
 
     pub(super) fn remove_file(
@@ -77,8 +77,7 @@ impl KeyspaceState {
                 "level {level} has no table file {number} to remove"
             ))
         })?;
-        self.values
-            .count_references(number, &removed.segments, u64::checked_sub)
+        self.values.remove_references(number, &removed.segments)
     }
 
     pub(super) fn add_segment(
@@ -98,8 +97,7 @@ impl KeyspaceState {
             format!("table file {number} cannot have segment {}", segment.id.0)
         })?;
         Arc::make_mut(file).segments.push(segment.clone());
-        self.values
-            .count_references(number, slice::from_ref(segment), u64::checked_add)
+        self.values.add_references(number, slice::from_ref(segment))
     }
 
     /// All tables, value files and discard lists.

@@ -21,6 +21,7 @@ mod keyspace;
 mod level;
 pub(crate) mod names;
 mod obsolete;
+mod reference_changes;
 mod state;
 mod store;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};
 pub(crate) use obsolete::Obsolete;
+pub(crate) use reference_changes::ReferenceChanges;
 pub(crate) use state::ManifestState;
 pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
 pub(crate) use value_files::ValueFiles;

@@ -3,8 +3,8 @@
 //! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]. Each file has one
 //!     place.
 //! I2. Sequence numbers, ids and log numbers only grow.
-//! I3. After each edit, every value file that tables refer to exists, and every value file, relocation
-//!     and discard list is [needed](ValueState).
+//! I3. After each edit, every value file that tables refer to exists, every value file, relocation and discard list is
+//!     [needed](ValueState), and the counted references to value logs add up to those of all tables.
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +76,7 @@ impl ManifestState {
             | Record::Relocate { keyspace, .. }
             | Record::AddDiscardList { keyspace, .. }
             | Record::TakeDiscardList { keyspace, .. }
+            | Record::CountReferences { keyspace, .. }
             | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
@@ -230,6 +231,9 @@ impl ManifestState {
                 list,
                 files,
             } => self.values(*keyspace)?.take_discard_list(*list, files),
+            Record::CountReferences { keyspace, changes } => {
+                self.values(*keyspace)?.count_log_references(changes)
+            }
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
                     format!("keyspace {keyspace} has {count} levels")

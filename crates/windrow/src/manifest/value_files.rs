@@ -44,6 +44,8 @@ pub(crate) struct ValueFiles {
     usages: Vec<Usage>,
     /// The relocation tables of collected value logs, ascending by origin.
     tables: Vec<RelocationTable>,
+    /// The bytes that tables refer to through each of them.
+    relocated: Vec<u64>,
     /// The discard lists, which only jobs read. They exist while a version holds this.
     discard_lists: BTreeMap<FileNumber, Arc<ObsoleteGuard>>,
 }
@@ -118,8 +120,7 @@ impl ValueFiles {
     pub(crate) fn pinned_bytes(&self, table: &FileMeta) -> u64 {
         let segments = table.segments.iter();
         let segments = segments.filter(|segment| segment.references.transient_files() > 0);
-        let references = segments.flat_map(|it| it.references.iter());
-        let transient = references.filter(|(_, referred)| !referred.is_log);
+        let transient = segments.flat_map(|it| it.references.transient());
         let pinned = transient.map(|(file, referred)| {
             let usage = self.usage(file).unwrap_or_default();
             usage.pinned_by(referred.bytes)
@@ -127,15 +128,23 @@ impl ValueFiles {
         pinned.fold(0, u64::saturating_add)
     }
 
-    /// The bytes of values that `table` refers to through relocation tables.
-    pub(crate) fn relocated_bytes(&self, table: &FileMeta) -> u64 {
-        if self.tables.is_empty() {
-            return 0;
-        }
-        let references = table.segments.iter().flat_map(|it| it.references.iter());
-        let relocated = references.filter(|(file, _)| self.table(*file).is_some());
-        let bytes = relocated.map(|(_, referred)| referred.bytes);
-        bytes.fold(0, u64::saturating_add)
+    /// The newest file that a relocation table leads to, or 0: the [generation](crate::table::LogReferences) of
+    /// pointers that are resolved here.
+    pub(crate) fn generation(&self) -> FileNumber {
+        let gc_outputs = self.tables.iter().map(|table| table.gc_output);
+        gc_outputs.max().unwrap_or(FileNumber(0))
+    }
+
+    /// The value logs, GC outputs and origins, each with the bytes that tables refer to there; and for an origin, the
+    /// file that has its values now.
+    pub(crate) fn referred_logs(
+        &self,
+    ) -> impl Iterator<Item = (FileNumber, u64, Option<FileNumber>)> {
+        let logs = self.files.iter().zip(&self.usages);
+        let logs = logs.filter(|(file, _)| !file.is_transient);
+        let logs = logs.map(|(file, usage)| (file.meta.number, usage.referred, None));
+        let origins = self.tables.iter().zip(&self.relocated);
+        logs.chain(origins.map(|(table, bytes)| (table.origin, *bytes, Some(table.gc_output))))
     }
 
     /// The place of the value that an entry's `pointer` refers to.
@@ -190,6 +199,8 @@ impl ValueFiles {
             .relocations
             .values()
             .map(|relocation| &relocation.table);
+        let relocated = values.relocations.values();
+        let relocated = relocated.map(|relocation| relocation.referred.bytes);
         let usage = |file: &ValueFileState| Usage {
             length: file.as_read().length,
             referred: file.referred.bytes,
@@ -201,6 +212,7 @@ impl ValueFiles {
             .eq(values.files.values().map(ValueFileState::as_read))
             && this.usages.iter().copied().eq(usages.clone())
             && this.tables.iter().eq(tables.clone())
+            && this.relocated.iter().copied().eq(relocated.clone())
             && this.discard_lists.keys().eq(values.discard_lists.keys());
         if is_same {
             return Shared::clone(this);
@@ -244,6 +256,7 @@ impl ValueFiles {
             numbers: values.files.keys().copied().collect(),
             usages: usages.collect(),
             tables: tables.copied().collect(),
+            relocated: relocated.collect(),
             discard_lists: values.discard_lists.keys().map(list).collect(),
         })
     }

@@ -10,17 +10,22 @@
 //! I3. Every relocation resolves to an existing file in one step.
 //! I4. The garbage counts of each file and origin are kept as a sum. So an edit costs its changes and a
 //!     look at each file, and does not depend on the number of lists.
+//! I5. After each edit, the counted references to all value logs, GC outputs and origins add up to those of all tables.
+//!     Tables list their transient logs, which are counted from there. Their lists of value logs are not in the
+//!     manifest: each edit says how these counts change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
-use crate::table::{Referred, SegmentMeta};
+use crate::table::Referred;
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::contradiction::{Contradiction, require};
 use super::edit::Record;
 use super::names::FileName;
+
+mod references;
 
 /// The value files of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +38,9 @@ pub(crate) struct ValueState {
     pub(crate) discard_lists: BTreeMap<FileNumber, Arc<DiscardList>>,
     /// The garbage values that the lists name in each file and origin (I4).
     garbage: BTreeMap<FileNumber, u64>,
+    /// Entries and bytes that are counted as references to value logs, less those of all tables: zero between edits
+    /// (I5).
+    surplus: (i128, i128),
 }
 
 /// A value file, and the references of its keyspace's tables to it.
@@ -133,46 +141,11 @@ impl ValueFileState {
 }
 
 impl ValueState {
-    /// Adds the references of these segments of `table` to the counts, or subtracts them: `count` does
-    /// either.
-    pub(super) fn count_references(
-        &mut self,
-        table: FileNumber,
-        segments: &[SegmentMeta],
-        count: impl Fn(u64, u64) -> Option<u64>,
-    ) -> Result<(), Contradiction> {
-        for (number, referred) in segments.iter().flat_map(|it| it.references.iter()) {
-            let known = match self.files.get_mut(&number) {
-                Some(value_file) => Some(&mut value_file.referred),
-                None => self.relocations.get_mut(&number).map(|it| &mut it.referred),
-            };
-            let known = known.ok_or_else(|| {
-                Contradiction::new(format!(
-                    "table file {table} refers to value file {number}, which does not exist"
-                ))
-            })?;
-            let entries = count(known.entries, referred.entries);
-            let bytes = count(known.bytes, referred.bytes);
-            let (Some(entries), Some(bytes), true) =
-                (entries, bytes, known.is_log == referred.is_log)
-            else {
-                return Err(Contradiction::new(format!(
-                    "the references to value file {number} do not add up"
-                )));
-            };
-            (known.entries, known.bytes) = (entries, bytes);
-        }
-        Ok(())
-    }
-
     pub(super) fn add(&mut self, file: ValueFileMeta, kind: ValueFileKind) {
         let added = ValueFileState {
             file,
             kind,
-            referred: Referred {
-                is_log: kind != ValueFileKind::TransientLog,
-                ..Referred::default()
-            },
+            referred: Referred::default(),
         };
         self.files.insert(file.number, added);
     }
@@ -210,10 +183,7 @@ impl ValueState {
             Some(log) => Some(log.referred),
             None => self.relocations.get(&origin).map(|known| known.referred),
         };
-        let referred = known.unwrap_or(Referred {
-            is_log: true,
-            ..Referred::default()
-        });
+        let referred = known.unwrap_or_default();
         self.relocations
             .insert(origin, Relocation { table, referred });
         Ok(collected.is_some())
@@ -330,12 +300,13 @@ impl ValueState {
     }
 
     /// Removes everything that nothing needs (I2), and the numbers of removed files from `numbers`.
-    /// Checks I1 and I3.
+    /// Checks I1, I3 and I5.
     pub(super) fn remove_unneeded(
         &mut self,
         flushed: SequenceNumber,
         numbers: &mut BTreeSet<FileNumber>,
     ) -> Result<(), Contradiction> {
+        self.check_surplus()?; // I5
         // For each GC output: the oldest origin that tables refer to.
         let mut oldest: BTreeMap<FileNumber, FileNumber> = BTreeMap::new();
         for (origin, relocation) in &self.relocations {
@@ -428,5 +399,6 @@ impl ValueState {
             .values()
             .map(|list| DiscardList::clone(list));
         records.extend(lists.map(|list| Record::AddDiscardList { keyspace, list }));
+        records.extend(self.counted_references(keyspace));
     }
 }

@@ -22,6 +22,7 @@ mod append;
 mod capacities;
 mod filters;
 mod garbage_collection;
+mod moved_values;
 mod output;
 mod pick;
 mod placement;
@@ -40,6 +41,7 @@ pub(crate) use filters::{
 pub(crate) use garbage_collection::{
     VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
 };
+pub(crate) use moved_values::{MovedValues, ReferredLog};
 pub(crate) use output::{
     DeeperLevels, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate, Verdict,
     keep,

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
-use crate::table::superseded_part;
+use crate::table::{LogReferences, superseded_part};
+
+use super::moved_values::MovedValues;
 
 /// The tree of one keyspace, as numbers and boundaries.
 #[derive(Debug, Clone)]
@@ -24,6 +26,8 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) transient_files: u64,
     /// The value logs, and the GC outputs that replace some of them.
     pub(crate) logs: Vec<LogSummary>,
+    /// What tables refer to in each of them, and in the value logs that they replace.
+    pub(crate) moved: MovedValues,
 }
 
 /// One table file, as numbers and boundaries.
@@ -52,8 +56,6 @@ pub(crate) struct FileSummary<K> {
     pub(crate) transient_files: u32,
     /// Bytes of values in value logs that its entries refer to.
     pub(crate) log_bytes: u64,
-    /// Those of them that garbage collection has moved since: found only through a relocation table.
-    pub(crate) moved_bytes: u64,
     /// Its segments, oldest first; at least one.
     pub(crate) segments: Vec<SegmentSummary>,
     /// How often range reads have visited one more run because of it: a run of level 0, or a segment besides the first.
@@ -85,13 +87,13 @@ impl<K> FileSummary<K> {
             pinned_bytes: 0,
             transient_files: 0,
             log_bytes: 0,
-            moved_bytes: 0,
             segments: vec![SegmentSummary {
                 bytes,
                 entries,
                 sequence_min: 1,
                 overwrites: 0,
                 filter_units: [0; FILTER_UNITS_MAX],
+                logs: None,
             }],
             visits: 0,
             sealed: false,
@@ -143,6 +145,8 @@ pub(crate) struct SegmentSummary {
     pub(crate) overwrites: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
+    /// Its references to value logs, if it has any.
+    pub(crate) logs: Option<LogReferences>,
 }
 
 /// A value log or a GC output, as far as tables may refer to it.
@@ -202,6 +206,7 @@ impl<K> TreeSummary<K> {
             files_max,
             transient_files: 0,
             logs: Vec::new(),
+            moved: MovedValues::default(),
         }
     }
 

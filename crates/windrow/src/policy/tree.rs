@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use crate::table::cost_per_byte;
 
+use super::moved_values::MovedValues;
 use super::summary::{Claim, FileSummary, LogSummary, TreeSummary, overlapping};
 
 /// The tree of one keyspace, as numbers and boundaries. Positions of files count from 0 in each level.
@@ -38,8 +39,14 @@ pub(crate) trait Tree<K: Clone>: Debug {
     /// The value logs, and the GC outputs that replace some of them.
     fn logs(&self) -> &[LogSummary];
 
-    /// The bytes that idle files below level 0 refer to through relocation tables.
+    /// The bytes that all files refer to through relocation tables.
     fn moved_bytes(&self) -> u64;
+
+    /// What all files refer to in each value log, to estimate what one file refers to through relocation tables.
+    fn moved_values(&self) -> &MovedValues;
+
+    /// The positions of the busy files of `level`, which is not 0.
+    fn busy(&self, level: usize) -> Vec<usize>;
 
     /// The number of levels, level 0 included. Deeper levels are empty.
     fn depth(&self) -> usize;
@@ -240,14 +247,17 @@ impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
     }
 
     fn moved_bytes(&self) -> u64 {
-        let idle = self
-            .levels
-            .iter()
-            .skip(1)
-            .flatten()
-            .filter(|file| !file.busy);
-        idle.map(|file| file.moved_bytes)
-            .fold(0, u64::saturating_add)
+        self.moved.bytes()
+    }
+
+    fn moved_values(&self) -> &MovedValues {
+        &self.moved
+    }
+
+    fn busy(&self, level: usize) -> Vec<usize> {
+        let files = self.level(level).iter().enumerate();
+        let busy = files.filter(|(_, file)| file.busy);
+        busy.map(|(position, _)| position).collect()
     }
 
     fn depth(&self) -> usize {

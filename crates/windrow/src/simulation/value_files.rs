@@ -17,7 +17,8 @@ use super::outcome::ValueSpace;
 use super::value_file::ValueFile;
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, MediumOrder};
-use crate::policy::{self, InputTransientLog, LogSummary, whole};
+use crate::policy::{self, InputTransientLog, LogSummary, MovedValues, ReferredLog, whole};
+use crate::table::{LogReferences, LogSums, Referred};
 
 /// Bytes of a relocation table for each record that it leads to.
 pub(super) const MOVE_BYTES: f64 = 12.05;
@@ -60,7 +61,7 @@ pub(super) struct ValueFiles {
 
 /// What a table file refers to in value files.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Referred {
+pub(super) struct FileReferences {
     /// Transient log files, each once, with the entries that refer there, and how many files that is.
     transient_logs: Vec<(usize, f64, f64)>,
     /// Value logs with such entries.
@@ -74,7 +75,6 @@ pub(super) struct ReferredBytes {
     pub(super) pinned_bytes: f64,
     pub(super) transient_files: f64,
     pub(super) log_bytes: f64,
-    pub(super) moved_bytes: f64,
 }
 
 /// The I/O of one garbage collection.
@@ -300,8 +300,11 @@ impl ValueFiles {
     }
 
     /// What the segments of a table file refer to.
-    pub(super) fn referred<'s>(&self, segments: impl Iterator<Item = &'s Segment>) -> Referred {
-        let mut referred = Referred::default();
+    pub(super) fn referred<'s>(
+        &self,
+        segments: impl Iterator<Item = &'s Segment>,
+    ) -> FileReferences {
+        let mut referred = FileReferences::default();
         for (span, number, entries) in references_of(segments) {
             let file = &self.files[number];
             let entries: f64 = entries.iter().sum();
@@ -328,7 +331,7 @@ impl ValueFiles {
     }
 
     /// The present bytes of `referred`.
-    pub(super) fn referred_bytes(&self, referred: &Referred) -> ReferredBytes {
+    pub(super) fn referred_bytes(&self, referred: &FileReferences) -> ReferredBytes {
         let mut sums = ReferredBytes::default();
         for &(file, entries, count) in &referred.transient_logs {
             let value = &self.files[file];
@@ -338,13 +341,44 @@ impl ValueFiles {
         }
         for &(file, entries) in &referred.logs {
             let value = &self.files[file];
-            let bytes = entries * value.record_bytes;
-            sums.log_bytes += bytes;
-            if value.gc_output.is_some() {
-                sums.moved_bytes += bytes;
-            }
+            sums.log_bytes += entries * value.record_bytes;
         }
         sums
+    }
+
+    /// What a new segment refers to in value logs, as the manifest records it. Its writer has resolved all pointers.
+    pub(super) fn log_references(&self, segment: &Segment) -> Option<LogReferences> {
+        let logs = segment.references.iter();
+        let logs = logs.filter(|(file, _)| self.files[*file].is_log);
+        let logs = logs.map(|(file, entries)| (file, entries.iter().sum::<f64>()));
+        let logs: Vec<(usize, f64)> = logs.collect();
+        let bytes = |(file, entries): &(usize, f64)| entries * self.files[*file].record_bytes;
+        let gc_outputs = self
+            .present
+            .iter()
+            .filter_map(|&it| self.files[it].gc_output);
+        Some(LogReferences {
+            sums: LogSums {
+                referred: Referred {
+                    entries: whole(logs.iter().map(|(_, entries)| entries).sum()),
+                    bytes: whole(logs.iter().map(bytes).sum()),
+                },
+                smallest: number(logs.iter().map(|(file, _)| *file).min()?),
+                largest: number(logs.iter().map(|(file, _)| *file).max()?),
+            },
+            generation: number(gc_outputs.max().unwrap_or(0)),
+        })
+    }
+
+    /// What all segments refer to in each value log.
+    pub(super) fn moved_values(&self) -> MovedValues {
+        let is_log = |file: &&usize| self.files[**file].is_log;
+        let log = |&file: &usize| ReferredLog {
+            number: number(file),
+            bytes: whole(self.files[file].referred.max(0.0) * self.files[file].record_bytes),
+            gc_output: self.files[file].gc_output.map(number),
+        };
+        MovedValues::new(self.present.iter().filter(is_log).map(log))
     }
 
     fn transient_logs(&self) -> impl Iterator<Item = &ValueFile> {
@@ -377,7 +411,7 @@ impl ValueFiles {
             let records = of(&live, number).min(file.records);
             let moves = of(&moves, number);
             LogSummary {
-                number: FileNumber(number as u64),
+                number: self::number(number),
                 table_bytes: whole(moves * MOVE_BYTES),
                 live_bytes: whole(records * file.record_bytes),
                 garbage_bytes: whole((file.records - records) * file.record_bytes),
@@ -453,6 +487,11 @@ impl ValueFiles {
         }
         space
     }
+}
+
+/// The number by which the policy knows the file at `place`.
+fn number(place: usize) -> FileNumber {
+    FileNumber(place as u64)
 }
 
 /// The place of a log that the policy names.

@@ -1,10 +1,11 @@
 //! Layer 2: table files of 1 to 12 segments.
 //!
-//! A segment is a complete sorted table: data blocks, filter units, index partitions, top-level index, properties
-//! block and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
+//! A segment is a complete sorted table: data blocks, filter units, index partitions, references to value logs,
+//! top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
 //! file as the manifest describes it. `docs/format.md` describes the bytes.
 
 mod format;
+mod log_references;
 mod memory;
 mod open_tables;
 mod order;
@@ -17,12 +18,13 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(crate) use format::file_name;
 pub(crate) use format::{
-    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, Measure, Properties,
-    References, Referred, SegmentMeta, TopLevelIndex, cost_per_byte, superseded_part,
+    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences, LogSums,
+    Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences, TopLevelIndex,
+    cost_per_byte, superseded_part,
 };
+#[cfg(test)]
+pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{

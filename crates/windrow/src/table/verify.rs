@@ -17,7 +17,7 @@ use crate::base::{Error, ErrorKind, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::format::{BlockPlace, Properties};
+use super::format::{BlockPlace, Properties, References};
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key whose pointer is in the table.
@@ -52,6 +52,7 @@ impl Table {
                 table: self,
                 segment,
                 tally: Properties::default(),
+                references: References::default(),
                 last: None,
                 damage,
                 check_value,
@@ -71,7 +72,7 @@ impl Table {
                 }
             }
             report.entries += check.tally.entries;
-            check.finish();
+            check.finish()?;
         }
         // Damaged blocks cannot be compared.
         if damage.len() == damage_before {
@@ -90,6 +91,7 @@ struct SegmentCheck<'a> {
     segment: &'a Segment,
     /// The sums over the entries so far.
     tally: Properties,
+    references: References,
     last: Option<(Vec<u8>, SequenceNumber)>,
     damage: &'a mut Vec<Error>,
     check_value: &'a mut CheckValue<'a>,
@@ -197,7 +199,7 @@ impl SegmentCheck<'_> {
         let tally = &mut self.tally;
         tally.entries += 1;
         tally.tombstones += u64::from(trailer.is_tombstone());
-        let noted = tally.references.note(trailer, value);
+        let noted = self.references.note(trailer, value);
         tally.logical_bytes += key.len() as u64 + noted.map_err(|error| error.what)?;
         tally.sequence_min = tally.sequence_min.min(sequence);
         tally.sequence_max = tally.sequence_max.max(sequence);
@@ -208,8 +210,16 @@ impl SegmentCheck<'_> {
     }
 
     /// Compares the totals, if every block was sound.
-    fn finish(mut self) {
+    fn finish(mut self) -> Result<()> {
+        let recorded = match self.table.log_references_of(self.segment) {
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                self.report(error);
+                return Ok(());
+            }
+            recorded => recorded?,
+        };
         let properties = &self.segment.properties;
+        let logs = self.references.logs();
         let tally = Properties {
             largest: self
                 .last
@@ -218,12 +228,15 @@ impl SegmentCheck<'_> {
                 .unwrap_or_default(),
             filter_bytes: properties.filter_bytes,
             blocks: properties.blocks,
+            transient: self.references.transient(),
+            logs: logs.log_sums(),
             ..std::mem::take(&mut self.tally)
         };
-        if self.sound && tally != *properties {
+        if self.sound && (tally != *properties || logs != recorded) {
             let offset = self.segment.index.data(0).offset;
             let what = "the entries do not add up to the properties";
             self.report(Error::corruption(&self.table.name, offset, what));
         }
+        Ok(())
     }
 }

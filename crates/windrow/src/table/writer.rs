@@ -4,8 +4,8 @@
 //! Invariants:
 //! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
 //!   bug of the caller and panics before it reaches the disk.
-//! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index.
-//!   None of them grows with the database.
+//! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, the index, and the references by
+//!   value file. None of them grows with the database beyond what the entries of a table take.
 //! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that a reader
 //!   may read is written. The bytes of a failed attempt are truncated or overwritten. Their checksums do not
 //!   fit the new segment, because no segment id is used twice.
@@ -27,7 +27,8 @@ use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
-    FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, Properties, SegmentMeta, file_name,
+    FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties, ReferenceList,
+    References, SegmentMeta, SegmentReferences, file_name,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -57,6 +58,9 @@ pub(crate) struct TableWriter {
     filter: FilterBuilder,
     index: IndexBuilder,
     properties: Properties,
+    references: References,
+    /// See [`LogReferences`].
+    generation: FileNumber,
     last_key: Vec<u8>,
     last_sequence: u64,
     /// Where the segment begins.
@@ -65,6 +69,14 @@ pub(crate) struct TableWriter {
     before: Vec<SegmentMeta>,
     /// The file before the append, if it is open.
     older: Option<Arc<Table>>,
+}
+
+/// A table file with the segment that was written.
+#[derive(Debug)]
+pub(crate) struct WrittenTable {
+    pub(crate) file: FileMeta,
+    /// The references of the segment to value logs, as they stand in its block.
+    pub(crate) log_references: ReferenceList,
 }
 
 /// Segments begin at multiples of this.
@@ -155,6 +167,13 @@ impl TableWriter {
         self
     }
 
+    /// Records the newest GC output that the pointers of the entries can lead to (see [`LogReferences`]).
+    #[must_use]
+    pub(crate) fn with_generation(mut self, generation: FileNumber) -> Self {
+        self.generation = generation;
+        self
+    }
+
     fn new(mut output: Output, before: Vec<SegmentMeta>, options: &TableOptions) -> Self {
         let capacity = WRITE_BYTES + 2 * options.block_bytes;
         output.writer.buffer().reserve_exact(capacity);
@@ -170,6 +189,8 @@ impl TableWriter {
             filter: FilterBuilder::default(),
             index: IndexBuilder::default(),
             properties: Properties::default(),
+            references: References::default(),
+            generation: FileNumber(0),
             last_key: Vec::new(),
             last_sequence: 0,
             output,
@@ -202,14 +223,11 @@ impl TableWriter {
         }
         self.last_sequence = sequence;
 
+        let value_bytes = self.references.note(trailer, value).map_err(|error| {
+            let what = format!("an entry has a malformed pointer: {}", error.what);
+            Error::new(ErrorKind::Corruption, what)
+        })?;
         let properties = &mut self.properties;
-        let value_bytes = properties
-            .references
-            .note(trailer, value)
-            .map_err(|error| {
-                let what = format!("an entry has a malformed pointer: {}", error.what);
-                Error::new(ErrorKind::Corruption, what)
-            })?;
         if first {
             properties.smallest = key.into();
             properties.sequence_min = sequence;
@@ -230,13 +248,14 @@ impl TableWriter {
 
     /// The bytes in transient logs that the entries so far refer to.
     pub(crate) fn transient_bytes(&self) -> u64 {
-        self.properties.references.transient_bytes()
+        self.references.transient_bytes()
     }
 
     /// The bytes that the writer holds in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let buffers = self.output.writer.memory_bytes() + self.payload.capacity();
-        let metadata = self.filter.memory_bytes() + self.index.memory_bytes();
+        let metadata =
+            self.filter.memory_bytes() + self.index.memory_bytes() + self.references.memory_bytes();
         // The block under construction is as large as the last one.
         (buffers + self.payload.capacity() + metadata) as u64
     }
@@ -259,9 +278,9 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes the filters, index, properties and footer, and syncs the file; the caller syncs the
+    /// Writes the filters, index, references, properties and footer, and syncs the file; the caller syncs the
     /// directory of a new file. There must be an entry. Returns the file with this segment.
-    pub(crate) fn finish(mut self) -> Result<FileMeta> {
+    pub(crate) fn finish(mut self) -> Result<WrittenTable> {
         assert!(self.properties.entries > 0, "a table needs an entry");
         self.finish_block(None)?;
 
@@ -282,6 +301,13 @@ impl TableWriter {
         for body in self.index.partitions() {
             partitions.length += self.output.append(|buffer| plain(body, buffer))?.length;
         }
+        let log_references = self.references.logs();
+        if !log_references.is_empty() {
+            self.output.append(|buffer| {
+                log_references.encode(buffer);
+                Compression::None
+            })?;
+        }
         let index = self.output.append(|buffer| {
             self.index.finish(buffer);
             Compression::None
@@ -290,6 +316,8 @@ impl TableWriter {
             largest: self.last_key.into(),
             filter_bytes: filters.iter().map(|unit| unit.length).sum(),
             blocks: self.index.blocks(),
+            transient: self.references.transient(),
+            logs: log_references.log_sums(),
             ..self.properties
         };
         let properties_handle = self.output.append(|buffer| {
@@ -316,6 +344,10 @@ impl TableWriter {
             Some(older) if !self.filter.hashes().is_empty() => keys_in(older, self.filter.hashes()),
             _ => properties.entries,
         };
+        let generation = self.generation;
+        let logs = properties
+            .logs
+            .map(|sums| LogReferences { sums, generation });
         segments.push(SegmentMeta {
             id: self.output.segment,
             offset: self.segment_offset,
@@ -330,12 +362,15 @@ impl TableWriter {
             overwrites,
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
-            references: properties.references,
+            references: SegmentReferences::new(properties.transient, logs),
         });
-        Ok(FileMeta {
-            number: self.output.number,
-            sealed: false,
-            segments,
+        Ok(WrittenTable {
+            file: FileMeta {
+                number: self.output.number,
+                sealed: false,
+                segments,
+            },
+            log_references,
         })
     }
 }

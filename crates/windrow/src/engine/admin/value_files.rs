@@ -1,6 +1,10 @@
 //! The report of a keyspace's value files: how much of each is live, and which tables keep it.
 //!
-//! Concurrency: made under the lock of the catalog, so that manifest and version have the same edits.
+//! The manifest has only the sums of references. Which level refers to which value log is read from all tables, on
+//! demand.
+//!
+//! Concurrency: manifest and version are taken under the lock of the catalog, so that they have the same edits. Tables
+//! are read without it.
 
 use std::collections::BTreeMap;
 
@@ -87,15 +91,67 @@ impl Engine {
     /// The value files of `keyspace`, ascending by number.
     pub(crate) fn value_files(&self, keyspace: &KeyspaceCore) -> Result<Vec<ValueFileReport>> {
         keyspace.check_exists()?;
-        Ok(self.catalog.with_state(|manifest| {
-            let Some(manifest) = manifest.keyspaces.get(&keyspace.id()) else {
-                return Vec::new();
-            };
-            let state = keyspace.state_full();
-            let mut reports = reports(manifest, &keyspace.value_log.lock());
-            add_references(&mut reports, manifest, &state.version);
-            reports.into_values().collect()
-        }))
+        let taken = self.catalog.with_state(|manifest| {
+            let manifest = manifest.keyspaces.get(&keyspace.id())?;
+            let reports = reports(manifest, &keyspace.value_log.lock());
+            Some((reports, keyspace.state_full()))
+        });
+        let Some((mut reports, state)) = taken else {
+            return Ok(Vec::new());
+        };
+        self.add_references(&mut reports, &state.version)?;
+        Ok(reports.into_values().collect())
+    }
+
+    /// Adds to each report the levels of `version` that refer to the file.
+    fn add_references(
+        &self,
+        reports: &mut BTreeMap<FileNumber, ValueFileReport>,
+        version: &Version,
+    ) -> Result<()> {
+        for (level, files) in version.levels().iter().enumerate() {
+            for file in files.files() {
+                let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
+                let mut add = |number: FileNumber, referred: Referred| {
+                    let table = version.values().table(number);
+                    let file = table.map_or(number, |table| table.gc_output);
+                    let sum = sums.entry(file).or_default();
+                    *sum = sum.plus(referred);
+                };
+                let segments = file.meta.segments.iter();
+                let transient = segments.flat_map(|it| it.references.transient());
+                transient.for_each(|(number, referred)| add(number, referred));
+                if file.meta.log_bytes() > 0 {
+                    let table = self.tables.get(file.slot(), &file.meta)?;
+                    for list in table.log_references() {
+                        list?
+                            .iter()
+                            .for_each(|(number, referred)| add(number, referred));
+                    }
+                }
+                for (number, referred) in sums {
+                    if let Some(report) = reports.get_mut(&number) {
+                        note_table(&mut report.references, level, referred);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds a table of `level` with these references. Levels ascend.
+fn note_table(references: &mut Vec<ValueReferences>, level: usize, referred: Referred) {
+    if references.last().is_none_or(|last| last.level != level) {
+        references.push(ValueReferences {
+            level,
+            ..ValueReferences::default()
+        });
+    }
+    if let Some(references) = references.last_mut() {
+        references.tables += 1;
+        references.values += referred.entries;
+        references.bytes += referred.bytes;
     }
 }
 
@@ -178,44 +234,4 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
         }
     }
     reports
-}
-
-/// Adds to each report the levels of `version` that refer to the file.
-fn add_references(
-    reports: &mut BTreeMap<FileNumber, ValueFileReport>,
-    manifest: &KeyspaceState,
-    version: &Version,
-) {
-    for (level, files) in version.levels().iter().enumerate() {
-        for table in files.files() {
-            let segments = table.meta.segments.iter();
-            let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
-            for (number, referred) in segments.flat_map(|it| it.references.iter()) {
-                let relocated = manifest.values.relocations.get(&number);
-                let file = relocated.map_or(number, |it| it.table.gc_output);
-                let sum = sums.entry(file).or_default();
-                *sum = sum.plus(referred);
-            }
-            for (number, referred) in sums {
-                let Some(report) = reports.get_mut(&number) else {
-                    continue;
-                };
-                if report
-                    .references
-                    .last()
-                    .is_none_or(|last| last.level != level)
-                {
-                    report.references.push(ValueReferences {
-                        level,
-                        ..ValueReferences::default()
-                    });
-                }
-                if let Some(references) = report.references.last_mut() {
-                    references.tables += 1;
-                    references.values += referred.entries;
-                    references.bytes += referred.bytes;
-                }
-            }
-        }
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Concurrency: works on held versions, and runs concurrently with everything else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::stats::VerifyReport;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
@@ -15,7 +15,8 @@ use crate::value::read_discard_list;
 
 impl Engine {
     /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, and
-    /// the counts of the discard lists.
+    /// the counts of the discard lists
+    /// and of the references.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
@@ -42,7 +43,7 @@ impl Engine {
         // Value files are opened again, as tables are.
         let files = state.version.values().iter().count();
         let mut values = self.value_read_buffers().over(files);
-        let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
+        let mut found: BTreeMap<FileNumber, Referred> = BTreeMap::new();
         let damage_before = report.damage.len();
         for file in state
             .version
@@ -57,7 +58,7 @@ impl Engine {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;
                         let place = state.version.values().resolve(pointer)?;
-                        let sum = live.entry(place.file.meta.number).or_default();
+                        let sum = found.entry(place.pointer.file).or_default();
                         sum.entries += 1;
                         sum.bytes += place.pointer.record_bytes;
                         place.read(&mut values, key).map(drop)
@@ -78,28 +79,37 @@ impl Engine {
         if report.damage.len() == damage_before
             && let Some(recorded) = recorded
         {
-            self.verify_logs(&state.version, &recorded, &live, report)?;
+            verify_counts(&recorded, &found, report);
+            self.verify_logs(&state.version, &recorded, &found, report)?;
         }
         Ok(())
     }
 
     /// Checks each value log that gets no new references: each of its records has a reference or is
     /// garbage, and the bytes with references equal the recorded ones, so that the others are garbage.
-    /// `live` counts the references that were found.
+    /// `found` counts the references that were found, by value file and origin.
     fn verify_logs(
         &self,
         version: &Version,
         recorded: &ValueState,
-        live: &BTreeMap<FileNumber, Referred>,
+        found: &BTreeMap<FileNumber, Referred>,
         report: &mut VerifyReport,
     ) -> Result<()> {
+        // Relocation tables lead from origins to the files that hold their values.
+        let resolved = |file: FileNumber| {
+            let relocation = recorded.relocations.get(&file);
+            relocation.map_or(file, |it| it.table.gc_output)
+        };
+        let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
+        for (file, referred) in found {
+            let sum = live.entry(resolved(*file)).or_default();
+            *sum = sum.plus(*referred);
+        }
         let mut garbage: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for list in recorded.discard_lists.values() {
             let vfs = &*self.options.vfs;
             let counted = read_discard_list(vfs, &self.directory, list, |file, _| {
-                let table = recorded.relocations.get(&file).map(|it| it.table);
-                let file = table.map_or(file, |table| table.gc_output);
-                *garbage.entry(file).or_default() += 1;
+                *garbage.entry(resolved(file)).or_default() += 1;
                 Ok(())
             });
             match counted {
@@ -127,5 +137,29 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks that tables refer to what the manifest counts in each value file and origin: it has no lists, and deletes a
+/// value file when its count is zero. `found` counts the references that were found.
+fn verify_counts(
+    recorded: &ValueState,
+    found: &BTreeMap<FileNumber, Referred>,
+    report: &mut VerifyReport,
+) {
+    let counted = recorded.references().filter(|(_, it)| it.entries > 0);
+    let counted: BTreeMap<FileNumber, Referred> = counted.collect();
+    let numbers: BTreeSet<&FileNumber> = counted.keys().chain(found.keys()).collect();
+    for number in numbers {
+        let of = |counts: &BTreeMap<_, _>| counts.get(number).copied().unwrap_or_default();
+        let (counted, found): (Referred, Referred) = (of(&counted), of(found));
+        if counted != found {
+            let what = format!(
+                "the manifest counts {} references with {} bytes, and tables have {} with {}",
+                counted.entries, counted.bytes, found.entries, found.bytes,
+            );
+            let name = FileName::Values(*number).to_string();
+            report.damage.push(Error::corruption(&name, 0, what));
+        }
     }
 }

@@ -67,8 +67,8 @@ impl Inputs {
     pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, InputTransientLog> {
         let mut met: BTreeMap<FileNumber, InputTransientLog> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);
-        let references = segments.flat_map(|segment| segment.references.iter());
-        for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
+        let references = segments.flat_map(|segment| segment.references.transient());
+        for (file, referred) in references {
             let run = met.entry(file).or_default();
             run.input_bytes = run.input_bytes.saturating_add(referred.bytes);
             run.slices += 1;
@@ -196,7 +196,7 @@ mod tests {
             let refers = |segment: &&SegmentMeta| {
                 segment
                     .references
-                    .iter()
+                    .transient()
                     .any(|(transient_log, _)| transient_log == *file)
             };
             let files = version.levels().iter().flat_map(|level| level.files());

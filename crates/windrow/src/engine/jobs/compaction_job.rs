@@ -21,7 +21,7 @@ use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
-use crate::manifest::{FileHandle, Record};
+use crate::manifest::{FileHandle, Record, ReferenceChanges};
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim, OutputCutter, OutputPlan, Purpose, ReadPoints, TransientLogFate};
 use crate::read::merge::MergingCursor;
@@ -153,6 +153,9 @@ impl Engine {
             })
         }));
         records.extend(garbage_records(id, &written.discard_lists));
+        let mut references = written.log_references;
+        self.subtract_references(inputs, &mut references)?;
+        records.extend(Record::count_references(id, &references));
         let mut grown = Vec::new();
         written.pending.commit(|| {
             self.catalog.commit_in(
@@ -234,6 +237,22 @@ impl Engine {
             entries_dropped: entries_read - entries,
             duration: self.options.runtime.now().saturating_sub(start),
         });
+        Ok(())
+    }
+
+    /// Subtracts the references of all `inputs` to value logs, as their own lists say.
+    fn subtract_references(
+        &self,
+        inputs: &Inputs,
+        references: &mut ReferenceChanges,
+    ) -> Result<()> {
+        let has_any = |file: &&Shared<FileHandle>| file.meta.log_bytes() > 0;
+        for file in inputs.files().filter(has_any) {
+            let table = self.tables.get(file.slot(), &file.meta)?;
+            for list in table.log_references() {
+                references.subtract(&list?);
+            }
+        }
         Ok(())
     }
 

@@ -47,7 +47,9 @@ impl Engine {
         let wanted = || keyspace.check_exists();
         let table_options = table_options(&options, units);
         let stay = mediums_stay(keyspace, oldest, &options)?;
-        let values = Values::of_flush(Shared::clone(&options), stay);
+        let version = Shared::clone(&keyspace.state().version);
+        let values = Values::of_flush(version.values(), Shared::clone(&options), stay);
+        drop(version);
         let mut output = Output::new(
             self,
             &wanted,
@@ -77,8 +79,10 @@ impl Engine {
             grown: _,
             transient_logs,
             discard_lists: garbage,
+            log_references,
             pending,
         } = flushed.written;
+        let references = Record::count_references(keyspace.id(), &log_references);
         let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
         let transient_log_bytes: u64 = transient_logs
             .iter()
@@ -101,6 +105,7 @@ impl Engine {
                         state,
                     ));
                     records.extend(garbage_records(id, &garbage));
+                    records.extend(references);
                     records
                 },
                 |state| {

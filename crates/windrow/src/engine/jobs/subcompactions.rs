@@ -20,6 +20,7 @@ use crate::compact::merge::{MergeResult, SubcompactionRange};
 use crate::compact::output::OutputFiles;
 use crate::compact::pending_files::{PendingFile, PendingFiles};
 use crate::engine::{Engine, KeyspaceCore};
+use crate::manifest::ReferenceChanges;
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
 use crate::value::{DiscardList, ValueFileMeta};
@@ -56,6 +57,7 @@ struct PartWritten {
     grown: Vec<FileMeta>,
     transient_logs: Vec<ValueFileMeta>,
     discard_lists: Vec<DiscardList>,
+    log_references: ReferenceChanges,
     pending: Vec<PendingFile>,
     entries: u64,
     transient_log_bytes_read: u64,
@@ -128,6 +130,7 @@ impl Subcompaction {
                 grown: merged.written.grown,
                 transient_logs: merged.written.transient_logs,
                 discard_lists: merged.written.discard_lists,
+                log_references: merged.written.log_references,
                 pending: merged.written.pending.release(),
                 entries: merged.entries,
                 transient_log_bytes_read: merged.transient_log_bytes_read,
@@ -195,6 +198,7 @@ impl Engine {
             grown: Vec::new(),
             transient_logs: Vec::new(),
             discard_lists: Vec::new(),
+            log_references: ReferenceChanges::default(),
             pending: PendingFiles::adopt(self, files.collect()), // I2
         };
         if let Some(error) = failed {
@@ -207,6 +211,7 @@ impl Engine {
             written.grown.extend(part.grown);
             written.transient_logs.extend(part.transient_logs);
             written.discard_lists.extend(part.discard_lists);
+            written.log_references.append(&part.log_references);
         }
         Ok(MergeResult {
             written,

@@ -4,6 +4,7 @@
 //! asks for it. So to make it costs a look at the files of running jobs. [`all_files`] describes all files.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::base::sync::Shared;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
 use crate::policy::{
-    Bounds, Claim, FileSummary, LogSummary, SegmentSummary, Sum, Tree, TreeSummary, cut_bytes,
+    Bounds, Claim, FileSummary, LogSummary, MovedValues, ReferredLog, SegmentSummary, Sum, Tree,
+    TreeSummary, cut_bytes,
 };
 use crate::table::{FileMeta, Measure, SegmentMeta};
 
@@ -30,6 +32,8 @@ pub(in crate::engine) struct VersionTree<'a> {
     pub(in crate::engine) logs: Vec<LogSummary>,
     /// The busy files below level 0, as levels and positions.
     busy: Vec<(usize, usize)>,
+    /// Made when the policy asks for it first.
+    moved: OnceCell<MovedValues>,
 }
 
 /// The tree of `version` for the policy. No file pauses.
@@ -49,7 +53,18 @@ pub(in crate::engine) fn summary<'a>(
         allowed: work.allowed.clone(),
         logs,
         busy: busy.filter_map(|file| position(version, file)).collect(),
+        moved: OnceCell::new(),
     }
+}
+
+/// What the tables of `version` refer to in each value log and origin. Costs a look at each of them.
+fn moved_values(version: &Version) -> MovedValues {
+    let log = |(number, bytes, gc_output)| ReferredLog {
+        number,
+        bytes,
+        gc_output,
+    };
+    MovedValues::new(version.values().referred_logs().map(log))
 }
 
 /// All files of `version` for the policy. Costs a look at each file, and about 300 bytes of memory.
@@ -57,7 +72,10 @@ pub(in crate::engine) fn all_files(version: &Version) -> TreeSummary<&[u8]> {
     let levels = version.levels().iter();
     let levels = levels.map(|level| level.files().map(|file| describe(version, file)).collect());
     let levels: Vec<_> = levels.collect();
-    TreeSummary::new(levels.len().max(2) - 1, levels, TABLE_FILES_MAX)
+    TreeSummary {
+        moved: moved_values(version),
+        ..TreeSummary::new(levels.len().max(2) - 1, levels, TABLE_FILES_MAX)
+    }
 }
 
 /// The level and the position of a file of `version` below level 0, perhaps with other segments by now; `None` if the
@@ -82,6 +100,7 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         sequence_min: segment.sequence_min,
         overwrites: segment.overwrites,
         filter_units: segment.filter_units,
+        logs: segment.references.logs().copied(),
     };
     FileSummary {
         number: file.meta.number,
@@ -96,7 +115,6 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         pinned_bytes: pinned_bytes(version, &file.meta),
         transient_files: file.meta.transient_files(),
         log_bytes: file.meta.log_bytes(),
-        moved_bytes: version.values().relocated_bytes(&file.meta),
         segments: file.meta.segments.iter().map(segment).collect(),
         visits: file.visits(),
         sealed: file.meta.sealed,
@@ -205,14 +223,16 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
     }
 
     fn moved_bytes(&self) -> u64 {
-        let all = self.version.value_sums().relocated_bytes;
-        let runs = self.level(0).into_iter().flat_map(Level::files);
-        let busy = (1..self.depth()).flat_map(|level| self.busy_files(level));
-        let relocated =
-            |file: &Shared<FileHandle>| self.version.values().relocated_bytes(&file.meta);
-        runs.chain(busy)
-            .map(relocated)
-            .fold(all, u64::saturating_sub)
+        self.version.value_sums().relocated_bytes
+    }
+
+    fn moved_values(&self) -> &MovedValues {
+        self.moved.get_or_init(|| moved_values(self.version))
+    }
+
+    fn busy(&self, level: usize) -> Vec<usize> {
+        let busy = self.busy.iter().filter(|(its, _)| *its == level);
+        busy.map(|(_, position)| *position).collect()
     }
 
     fn depth(&self) -> usize {

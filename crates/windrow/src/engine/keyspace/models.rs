@@ -13,7 +13,7 @@ use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, Obsolete, Version};
 use crate::options::KeyspaceOptions;
 use crate::read::state::ReadState;
-use crate::table::{FileMeta, References, SegmentMeta};
+use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
 
 /// The files of the model: a compaction turns the first into the second.
 const INPUT: FileNumber = FileNumber(0);
@@ -86,7 +86,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         overwrites: 0,
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
-        references: References::default(),
+        references: SegmentReferences::default(),
     };
     let meta = FileMeta {
         number,

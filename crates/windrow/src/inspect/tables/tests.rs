@@ -30,7 +30,7 @@ fn write(vfs: &MemoryVfs, before: Option<&FileMeta>, id: u64, entries: u32) -> F
             .add(&number.to_be_bytes(), trailer, &[7; 50])
             .unwrap();
     }
-    writer.finish().unwrap()
+    writer.finish().unwrap().file
 }
 
 /// The ids of the shown segments, the offset of the free space behind them, and the outcome.

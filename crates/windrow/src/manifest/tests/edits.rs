@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, file, garbage, log, moved, options, refer, steps, transient_log};
+use super::{
+    History, count_references, file, garbage, log, moved, options, refer, refer_to_log, steps,
+    transient_log,
+};
 use crate::base::{FileNumber, KeyspaceId, Totals};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_bytes;
@@ -27,7 +30,10 @@ fn one_of_each() -> Edit {
     second.overwrites = 10;
     second.largest = vec![b'z'; 200].into();
     two_segments.segments.push(second.clone());
-    refer(&mut two_segments, &transient_log(9), 2);
+    refer(&mut two_segments, &[9, 12], 2);
+    let mut to_log = file(8, b"a", b"b", (1, 5));
+    refer_to_log(&mut to_log, 300, 2);
+    second.references = to_log.segments[0].references.clone();
     second.offset = 16384;
     two_segments.segments.push(second.clone());
     Edit {
@@ -85,6 +91,7 @@ fn one_of_each() -> Edit {
                 list: FileNumber(12),
                 files: vec![number, FileNumber(300)],
             },
+            count_references(&[(9, -1, -20), (10, i64::MAX, i64::MIN), (300, 0, 7)]),
             Record::Totals(Totals::from([(1, 300), (1 << 40, u64::MAX)])),
             Record::KeyspaceTotals {
                 keyspace,
@@ -305,6 +312,33 @@ fn impossible_tables_lists_and_files_are_refused() {
         put_bytes(&mut bytes, &body);
         let error = Edit::decode(&bytes).unwrap_err();
         assert!(!error.unsupported, "{error:?}");
+    }
+}
+
+#[test]
+fn impossible_changes_of_references_are_refused() {
+    let sound = count_references(&[(9, -1, -20), (300, 2, 40)]);
+    let bytes = encode(&Edit {
+        records: vec![sound.clone()],
+    });
+    // Keyspace 4; file 9 with -1 and -20, file 291 later with 2 and 40.
+    assert_eq!(bytes, [26, 8, 4, 9, 1, 39, 0xa3, 2, 4, 80][..].to_vec());
+    decode(sound).unwrap();
+    for (what, body) in [
+        ("the same file twice", vec![4, 9, 1, 39, 0, 2, 80]),
+        ("file 0", vec![4, 0, 1, 39]),
+        ("no change", vec![4, 9, 1, 39, 1, 0, 0]),
+        ("cut off in the file", vec![4, 9, 1, 39, 0xa3]),
+        ("cut off before the bytes", vec![4, 9, 1]),
+        (
+            "the number overflows",
+            [&[4, 9, 1, 39][..], &[255; 9], &[1, 2, 80]].concat(),
+        ),
+    ] {
+        let mut bytes = vec![26];
+        put_bytes(&mut bytes, &body);
+        let error = Edit::decode(&bytes).expect_err(what);
+        assert!(!error.unsupported, "{what}: {error:?}");
     }
 }
 

@@ -9,11 +9,14 @@ mod version;
 use proptest::prelude::*;
 
 use super::contradiction::Contradiction;
+use super::reference_changes::ReferenceChange;
 use super::*;
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, SequenceNumber, Totals, Trailer};
 use crate::options::RecordedOptions;
-use crate::table::{FileMeta, References, SegmentMeta};
+use crate::table::{
+    FileMeta, LogReferences, ReferenceList, References, SegmentMeta, SegmentReferences,
+};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta, ValuePointer};
 
 const KEYSPACE: KeyspaceId = KeyspaceId(4);
@@ -124,7 +127,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             overwrites: 0,
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
-            references: References::default(),
+            references: SegmentReferences::default(),
         }],
     }
 }
@@ -140,25 +143,80 @@ fn transient_log(number: u64) -> ValueFileMeta {
     }
 }
 
-/// Adds references of `entries` entries of `file` to `transient_log`.
-fn refer(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64) {
-    refer_as(file, transient_log, entries, Kind::TransientPointer);
+/// References of `entries` entries of `kind` to each of these files.
+fn noted(files: &[u64], entries: u64, kind: Kind) -> References {
+    let mut references = References::default();
+    for file in files {
+        for entry in 0..entries {
+            let pointer = ValuePointer {
+                file: FileNumber(*file),
+                offset: 20 * entry,
+                record_bytes: 20,
+                value_bytes: 11,
+            };
+            let mut bytes = Vec::new();
+            pointer.encode(&mut bytes);
+            references.note(Trailer::new(1, kind), &bytes).unwrap();
+        }
+    }
+    references
 }
 
-/// As [`refer`], with entries of `kind`.
-fn refer_as(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64, kind: Kind) {
-    for entry in 0..entries {
-        let pointer = ValuePointer {
-            file: transient_log.number,
-            offset: 20 * entry,
-            record_bytes: 20,
-            value_bytes: 11,
+/// Lets `entries` entries of `file` refer to each of these transient logs.
+fn refer(file: &mut FileMeta, transient_logs: &[u64], entries: u64) {
+    let references = noted(transient_logs, entries, Kind::TransientPointer);
+    file.segments[0].references = SegmentReferences::new(references.transient(), None);
+}
+
+/// The list of `entries` references to value log `log`.
+fn log_list(log: u64, entries: u64) -> ReferenceList {
+    noted(&[log], entries, Kind::ValueLogPointer).logs()
+}
+
+/// Lets `entries` entries of `file` refer to value log `log`. In these tests a segment refers to at most one, so its
+/// sums say what its list has.
+fn refer_to_log(file: &mut FileMeta, log: u64, entries: u64) {
+    let sums = log_list(log, entries).log_sums();
+    let logs = sums.map(|sums| LogReferences {
+        sums,
+        generation: FileNumber(log % 3),
+    });
+    file.segments[0].references = SegmentReferences::new(None, logs);
+}
+
+/// The changes of references to value logs as `file` comes or goes.
+fn changes(file: &FileMeta, comes: bool) -> Vec<ReferenceChange> {
+    let mut changes = ReferenceChanges::default();
+    for segment in &file.segments {
+        let Some(logs) = segment.references.logs() else {
+            continue;
         };
-        let mut bytes = Vec::new();
-        pointer.encode(&mut bytes);
-        let references = &mut file.segments[0].references;
-        let trailer = Trailer::new(1, kind);
-        references.note(trailer, &bytes).unwrap();
+        let list = log_list(logs.sums.smallest.0, logs.sums.referred.entries);
+        if comes {
+            changes.add(&list);
+        } else {
+            changes.subtract(&list);
+        }
+    }
+    changes.changes()
+}
+
+/// The record of [`changes`], if there are any.
+fn counted(keyspace: KeyspaceId, file: &FileMeta, comes: bool) -> Option<Record> {
+    let changes = changes(file, comes);
+    (!changes.is_empty()).then_some(Record::CountReferences { keyspace, changes })
+}
+
+/// Changes the counted references to these value logs.
+fn count_references(changes: &[(u64, i64, i64)]) -> Record {
+    let change = |&(file, entries, bytes)| ReferenceChange {
+        file: FileNumber(file),
+        entries,
+        bytes,
+    };
+    Record::CountReferences {
+        keyspace: KEYSPACE,
+        changes: changes.iter().map(change).collect(),
     }
 }
 
@@ -209,9 +267,8 @@ fn steps(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Val
 /// Lets `file` refer to a new transient log, whose number is behind `id`. Returns the records that add
 /// the log.
 fn own_transient_log(keyspace: KeyspaceId, file: &mut FileMeta, id: u64) -> Vec<Record> {
-    let transient_log = transient_log(id + 1);
-    refer(file, &transient_log, 1);
-    let file = transient_log;
+    refer(file, &[id + 1], 1);
+    let file = transient_log(id + 1);
     vec![
         Record::NextId(id + 2),
         Record::AddTransientLog { keyspace, file },
@@ -266,7 +323,9 @@ impl History {
                         number: file.number,
                     });
                     // Half of them move.
-                    if third % 2 == 0 {
+                    if third % 2 == 1 {
+                        records.extend(counted(keyspace, file, false));
+                    } else {
                         let file = std::sync::Arc::clone(file);
                         records.push(Record::AddFile {
                             keyspace,

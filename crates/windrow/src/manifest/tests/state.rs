@@ -6,12 +6,12 @@ use super::super::edit::Record;
 use super::super::names::FileName;
 use super::super::state::ManifestState;
 use super::{
-    History, KEYSPACE, add_file, add_transient_log, add_value_log, apply, create_keyspace, file,
-    flushed, log, log_synced, refer, refer_as, remove_file, restored, seal_value_log, steps,
-    transient_log, values,
+    History, KEYSPACE, add_file, add_transient_log, add_value_log, apply, counted, create_keyspace,
+    file, flushed, log, log_synced, refer, refer_to_log, remove_file, restored, seal_value_log,
+    steps, transient_log, values,
 };
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{FileNumber, KeyspaceId, Kind};
+use crate::base::{FileNumber, KeyspaceId};
 use crate::table::{FileMeta, SegmentMeta};
 use crate::value::ValueFileMeta;
 
@@ -218,14 +218,14 @@ fn referred(state: &ManifestState) -> (u64, u64) {
 /// records.
 fn table_with_transient_log(entries: u64) -> Vec<Record> {
     let mut table = file(15, b"c", b"d", (10, 20));
-    refer(&mut table, &transient_log(16), entries);
+    refer(&mut table, &[16], entries);
     vec![add_transient_log(transient_log(16)), add_file(0, table)]
 }
 
 /// As [`table_with_transient_log`], with a segment of the file in [`sample`].
 fn segment_with_transient_log(entries: u64) -> Vec<Record> {
     let mut piece = file(15, b"b", b"c", (10, 20));
-    refer(&mut piece, &transient_log(16), entries);
+    refer(&mut piece, &[16], entries);
     piece.segments[0].offset = 4096;
     let add_segment = add_segment(1, 5, piece.segments.remove(0));
     vec![add_transient_log(transient_log(16)), add_segment]
@@ -251,7 +251,7 @@ fn a_transient_log_is_removed_with_the_last_table_that_refers_to_it() {
     assert!(has_values(&state));
     // A compaction that copies pointers.
     let mut output = file(17, b"c", b"d", (10, 20));
-    refer(&mut output, &transient_log(16), 1);
+    refer(&mut output, &[16], 1);
     let mut compacted = state.clone();
     let records = vec![remove_file(0, 15), add_file(1, output)];
     apply(&mut compacted, records).unwrap();
@@ -286,13 +286,18 @@ fn a_value_log_is_removed_when_it_is_sealed_flushed_and_unreferenced() {
 
     // A flush whose table refers to two of its records, which the manifest must know.
     let mut table = file(15, b"c", b"d", (10, 20));
-    refer_as(&mut table, &at(40, 2), 2, Kind::ValueLogPointer);
-    let add_table = add_file(0, table);
-    apply(&mut state.clone(), vec![add_table.clone()]).unwrap_err();
-    apply(&mut state, vec![grow(40, 2), add_table, flushed(20)]).unwrap();
+    refer_to_log(&mut table, 16, 2);
+    let remove_table = vec![
+        remove_file(0, 15),
+        counted(KEYSPACE, &table, false).unwrap(),
+    ];
+    let add_table = [counted(KEYSPACE, &table, true).unwrap(), add_file(0, table)];
+    apply(&mut state.clone(), add_table.to_vec()).unwrap_err();
+    let grown = [vec![grow(40, 2)], add_table.to_vec(), vec![flushed(20)]];
+    apply(&mut state, grown.concat()).unwrap();
     apply(&mut state.clone(), vec![grow(20, 1)]).unwrap_err();
     let mut open = state.clone();
-    apply(&mut open, vec![remove_file(0, 15)]).unwrap();
+    apply(&mut open, remove_table.clone()).unwrap();
     assert!(has_values(&open), "it is open");
 
     // Entries up to 30 refer to it and are not in tables.
@@ -302,9 +307,9 @@ fn a_value_log_is_removed_when_it_is_sealed_flushed_and_unreferenced() {
     let mut flushed_first = state.clone();
     apply(&mut flushed_first, vec![flushed(30)]).unwrap();
     assert!(has_values(&flushed_first), "tables refer to it");
-    apply(&mut flushed_first, vec![remove_file(0, 15)]).unwrap();
+    apply(&mut flushed_first, remove_table.clone()).unwrap();
     assert!(!has_values(&flushed_first));
-    apply(&mut state, vec![remove_file(0, 15)]).unwrap();
+    apply(&mut state, remove_table.clone()).unwrap();
     assert!(has_values(&state), "a log may refer to it");
     apply(&mut state, vec![flushed(30)]).unwrap();
     assert!(!has_values(&state));

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::edit::Record;
 use super::super::state::ManifestState;
-use super::super::values::{ValueFileKind, ValueState};
+use super::super::values::{ValueFileKind, ValueFileState, ValueState};
 use super::{
     KEYSPACE, add_discard_list, add_file, add_gc_output, add_transient_log, add_value_log, apply,
-    create_keyspace, file, flushed, garbage, log, moved, refer_as, relocate, remove_file, restored,
-    seal_value_log, take_discard_list, transient_log,
+    count_references, counted, create_keyspace, file, flushed, garbage, log, moved, refer_to_log,
+    relocate, remove_file, restored, seal_value_log, take_discard_list, transient_log,
 };
-use crate::base::{FileNumber, KeyspaceId, Kind};
-use crate::table::Referred;
+use crate::base::{FileNumber, KeyspaceId};
+use crate::table::{FileMeta, Referred};
 use crate::value::RelocationTable;
 
 /// The change of the value files of `keyspace` that `[verb, first, second]` makes. The next id is free.
@@ -67,7 +67,8 @@ pub(super) fn change(
 
 /// Value logs, and the origins of relocations.
 fn origins_and_logs(values: &ValueState) -> impl Iterator<Item = FileNumber> {
-    let logs = values.files.values().filter(|it| it.referred.is_log);
+    let is_log = |it: &&ValueFileState| it.kind != ValueFileKind::TransientLog;
+    let logs = values.files.values().filter(is_log);
     let logs = logs.map(|it| it.file.number);
     logs.chain(values.relocations.keys().copied())
 }
@@ -88,12 +89,14 @@ fn table(
     let known: Vec<_> = origins_and_logs(values).filter(has_space).collect();
     let number = known.get(usize::from(first) % known.len().max(1))?;
     let mut table = file(id, &[first], &[first, second], (id, id + 5));
-    refer_as(&mut table, &log(number.0, 1, 0), 1, Kind::ValueLogPointer);
-    Some(vec![Record::AddFile {
+    refer_to_log(&mut table, number.0, 1);
+    let mut records = Vec::from_iter(counted(keyspace, &table, true));
+    records.push(Record::AddFile {
         keyspace,
         level: second % 16,
         file: table.into(),
-    }])
+    });
+    Some(records)
 }
 
 /// The references to `number`, also through relocation tables.
@@ -167,9 +170,14 @@ pub(super) fn check(state: &ManifestState) {
         let tables = keyspace.levels.iter().flat_map(BTreeMap::values);
         let segments = tables.flat_map(|file| &file.segments);
         let mut expected: BTreeMap<FileNumber, (u64, u64)> = BTreeMap::new();
-        for (number, more) in segments.flat_map(|segment| segment.references.iter()) {
-            let sum = expected.entry(number).or_default();
-            *sum = (sum.0 + more.entries, sum.1 + more.bytes);
+        for references in segments.map(|segment| &segment.references) {
+            // A segment refers to one value log.
+            let logs = references.logs().map(|it| it.sums);
+            let logs = logs.map(|sums| (sums.smallest, sums.referred));
+            for (number, more) in references.transient().chain(logs) {
+                let sum = expected.entry(number).or_default();
+                *sum = (sum.0 + more.entries, sum.1 + more.bytes);
+            }
         }
         let values = &keyspace.values;
         let files = values
@@ -227,16 +235,27 @@ fn add_log(number: u64, entries: u64, last_sequence: u64) -> [Record; 2] {
     ]
 }
 
-/// Adds table `number` with pointers to `entries` records of `log_number`.
-fn add_table(number: u64, log_number: u64, entries: u64) -> Record {
+/// Table `number` with pointers to `entries` records of `log_number`.
+fn table_of(number: u64, log_number: u64, entries: u64) -> FileMeta {
     let mut table = file(number, b"a", b"b", (number, number));
-    let log = log(log_number, entries, 0);
-    refer_as(&mut table, &log, entries, Kind::ValueLogPointer);
-    add_file(u8::try_from(number % 16).unwrap(), table)
+    refer_to_log(&mut table, log_number, entries);
+    table
 }
 
-fn remove_table(number: u64) -> Record {
-    remove_file(u8::try_from(number % 16).unwrap(), number)
+/// Adds a [table](table_of).
+fn add_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
+    let table = table_of(number, log_number, entries);
+    let mut records = Vec::from_iter(counted(KEYSPACE, &table, true));
+    records.push(add_file(u8::try_from(number % 16).unwrap(), table));
+    records
+}
+
+/// Removes the [table](table_of).
+fn remove_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
+    let table = table_of(number, log_number, entries);
+    let mut records = vec![remove_file(u8::try_from(number % 16).unwrap(), number)];
+    records.extend(counted(KEYSPACE, &table, false));
+    records
 }
 
 /// GC output `number` with `entries` records, and the relocations of `origins` to it.
@@ -264,7 +283,8 @@ fn sample() -> ManifestState {
         flushed(9),
     ];
     records.extend(add_log(10, 3, 9));
-    records.extend([add_table(20, 10, 2), add_discard_list(21, &[(10, 1)])]);
+    records.extend(add_table(20, 10, 2));
+    records.push(add_discard_list(21, &[(10, 1)]));
     assert!(fits(&mut state, records));
     state
 }
@@ -294,12 +314,12 @@ fn a_gc_output_replaces_a_log_until_nothing_refers_to_it() {
     let mut state = sample_collected();
     assert_eq!(existing(&state), (vec![11], vec![10], vec![]));
     // A compaction that rewrites one pointer and drops the other.
-    let compacted = vec![
-        remove_table(20),
+    let compacted = [
+        remove_table(20, 10, 2),
         add_table(22, 11, 1),
-        add_discard_list(23, &[(10, 1)]),
+        vec![add_discard_list(23, &[(10, 1)])],
     ];
-    assert!(fits(&mut state, compacted));
+    assert!(fits(&mut state, compacted.concat()));
     assert_eq!(
         existing(&state),
         (vec![11], vec![10], vec![23]),
@@ -308,7 +328,7 @@ fn a_gc_output_replaces_a_log_until_nothing_refers_to_it() {
     let mut taken = state.clone();
     assert!(fits(&mut taken, vec![take_discard_list(23, &[10])]));
     assert_eq!(existing(&taken), (vec![11], vec![], vec![]));
-    assert!(fits(&mut state, vec![remove_table(22)]));
+    assert!(fits(&mut state, remove_table(22, 11, 1)));
     assert_eq!(existing(&state), (vec![], vec![], vec![]));
 }
 
@@ -320,7 +340,7 @@ fn a_relocation_stays_while_an_older_origin_resolves_to_the_same_file() {
     assert_eq!(existing(&state), (vec![12], vec![10, 11], vec![]));
     assert!(fits(
         &mut state,
-        vec![remove_table(20), add_table(22, 11, 2)]
+        [remove_table(20, 10, 2), add_table(22, 11, 2)].concat()
     ));
     assert_eq!(
         existing(&state),
@@ -329,7 +349,7 @@ fn a_relocation_stays_while_an_older_origin_resolves_to_the_same_file() {
     );
     assert!(fits(
         &mut state,
-        vec![remove_table(22), add_table(24, 12, 2)]
+        [remove_table(22, 11, 2), add_table(24, 12, 2)].concat()
     ));
     assert_eq!(existing(&state), (vec![12], vec![], vec![]));
 }
@@ -347,7 +367,7 @@ fn contradictions_of_garbage_collections_are_refused() {
         }),
     ];
     let mut unflushed = add_log(13, 2, 10).to_vec();
-    unflushed.push(add_table(25, 13, 1));
+    unflushed.extend(add_table(25, 13, 1));
     unflushed.extend(collected(11, 2, &[13]));
     let mut transient = vec![add_transient_log(transient_log(13))];
     transient.extend(collected(11, 2, &[13]));
@@ -388,12 +408,112 @@ fn contradictions_of_garbage_collections_are_refused() {
             "taken twice",
             vec![take_discard_list(21, &[10]), take_discard_list(21, &[10])],
         ),
-        (
-            "a table refers to an unknown origin",
-            vec![add_table(25, 9, 1)],
-        ),
+        ("a table refers to an unknown origin", add_table(25, 9, 1)),
     ] {
         assert!(!fits(&mut sample(), records), "{what}");
     }
     assert!(fits(&mut sample(), vec![gc_output(block), relocate(one)]));
+}
+
+// I5
+#[test]
+fn counted_references_must_add_up_to_those_of_the_tables() {
+    let [add, remove] = [add_table(25, 10, 1), remove_table(20, 10, 2)];
+    let alone = |records: &[Record], count: bool| {
+        let is_count = |it: &&Record| matches!(it, Record::CountReferences { .. }) == count;
+        records.iter().filter(is_count).cloned().collect::<Vec<_>>()
+    };
+    let counts = |changes: &[&[(u64, i64, i64)]]| {
+        let changes = changes.iter().map(|changes| count_references(changes));
+        changes.collect::<Vec<_>>()
+    };
+    let with = |records: &[Record], more: Vec<Record>| [records.to_vec(), more].concat();
+    let (added, removed) = (alone(&add, false), alone(&remove, false));
+    let moves = vec![remove_file(4, 20), add_file(5, table_of(20, 10, 2))];
+    let transient = vec![add_transient_log(transient_log(13))];
+    for (what, records, is_sound) in [
+        ("a table comes", add.clone(), true),
+        ("a table goes", remove.clone(), true),
+        (
+            "one comes and one goes",
+            [remove.clone(), add.clone()].concat(),
+            true,
+        ),
+        ("a table moves", moves, true),
+        (
+            "the counts come first",
+            [alone(&add, true), added.clone()].concat(),
+            true,
+        ),
+        ("a table comes uncounted", added.clone(), false),
+        ("a table goes uncounted", removed.clone(), false),
+        ("counts alone", alone(&add, true), false),
+        (
+            "counted twice",
+            [add.clone(), alone(&add, true)].concat(),
+            false,
+        ),
+        (
+            "more entries",
+            with(&added, counts(&[&[(10, 2, 20)]])),
+            false,
+        ),
+        (
+            "fewer bytes",
+            with(&added, counts(&[&[(10, 1, 19)]])),
+            false,
+        ),
+        (
+            "below zero",
+            with(&removed, counts(&[&[(10, -3, -40)]])),
+            false,
+        ),
+        (
+            "bytes below zero",
+            with(&removed, counts(&[&[(10, -2, -41)]])),
+            false,
+        ),
+        (
+            "bytes without entries",
+            with(&removed, counts(&[&[(10, -2, -39)]])),
+            false,
+        ),
+        (
+            "below zero for a while",
+            with(&removed, counts(&[&[(10, -3, -40)], &[(10, 1, 0)]])),
+            false,
+        ),
+        (
+            "beyond what a snapshot counts",
+            counts(&[&[(10, i64::MAX, 0)]]),
+            false,
+        ),
+        (
+            "an unknown log",
+            with(&added, counts(&[&[(9, 1, 20)]])),
+            false,
+        ),
+        (
+            "a table is no log",
+            with(&added, counts(&[&[(20, 1, 20)]])),
+            false,
+        ),
+        (
+            "a transient log",
+            [transient, added, counts(&[&[(13, 1, 20)]])].concat(),
+            false,
+        ),
+    ] {
+        assert_eq!(fits(&mut sample(), records), is_sound, "{what}");
+    }
+    // The same of an origin.
+    let origin = |entries: i64| {
+        let mut records = collected(11, 2, &[10]);
+        records.extend(alone(&remove, false));
+        records.push(count_references(&[(10, -entries, -40)]));
+        records
+    };
+    assert!(fits(&mut sample(), origin(2)));
+    assert!(!fits(&mut sample(), origin(1)));
+    assert!(!fits(&mut sample(), origin(3)));
 }

@@ -9,11 +9,11 @@ use super::super::names::FileName;
 use super::super::{FileHandle, KeyspaceState, Level, ManifestState, Obsolete, Version};
 use super::{
     KEYSPACE, add_discard_list, add_file, add_gc_output, add_transient_log, add_value_log, apply,
-    create_keyspace, file, log, moved, refer, refer_as, relocate, seal_value_log,
+    counted, create_keyspace, file, log, moved, refer, refer_to_log, relocate, seal_value_log,
     take_discard_list, transient_log,
 };
 use crate::base::sync::Shared;
-use crate::base::{ErrorKind, FileNumber, Kind};
+use crate::base::{ErrorKind, FileNumber};
 use crate::table::FileMeta;
 use crate::value::ValuePointer;
 
@@ -290,10 +290,9 @@ fn with_transient_logs(transient_logs: &[u64]) -> KeyspaceState {
     let mut table = file(1, b"a", b"z", (1, 9));
     let mut records = Vec::new();
     for number in transient_logs {
-        let file = transient_log(*number);
-        refer(&mut table, &file, 1);
-        records.push(add_transient_log(file));
+        records.push(add_transient_log(transient_log(*number)));
     }
+    refer(&mut table, transient_logs, 1);
     records.push(add_file(0, table));
     keyspace(records)
 }
@@ -358,10 +357,11 @@ fn the_value_files_of_a_dropped_keyspace_are_deleted_after_its_versions() {
 /// third record.
 fn with_log() -> Vec<Record> {
     let mut table = file(1, b"a", b"z", (1, 9));
-    refer_as(&mut table, &log(5, 2, 0), 2, Kind::ValueLogPointer);
+    refer_to_log(&mut table, 5, 2);
     vec![
         add_value_log(5),
         seal_value_log(log(5, 3, 0), 0),
+        counted(KEYSPACE, &table, true).unwrap(),
         add_file(0, table),
         add_discard_list(6, &[(5, 1)]),
     ]

@@ -35,6 +35,7 @@ fn holding(
             sequence_min: 1,
             overwrites: 0,
             filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
+            logs: None,
         }],
         ..file(number, smallest, largest, 1)
     }

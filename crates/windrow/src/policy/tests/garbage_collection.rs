@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::notation::{file, parse_tree, show, tree};
+use super::notation::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, TreeSummary, VICTIMS_MAX, garbage_excess, is_value_log_full, plan,
+    FileSummary, LogSummary, TreeSummary, VICTIMS_MAX, garbage_excess, is_value_log_full,
     value_log_bytes, values_behind_max, victims, wants_seal,
 };
 
@@ -311,20 +311,4 @@ fn failed_fragments_block_no_others() {
     let left = |number| tree.logs.iter().any(|log| log.number == FileNumber(number));
     assert!(DAMAGED.into_iter().all(left));
     assert!(tree.logs.len() <= DAMAGED.len() + 8, "{:?}", tree.logs);
-}
-
-/// The file with the most moved values for its bytes is rewritten, once too many values are found through tables.
-#[test]
-fn pointers_to_moved_values_are_rewritten() {
-    for (moved, expected) in [
-        ([20, 30], "idle"),
-        ([20, 31], "rewrite pointers of L1 2 over 101-200"),
-    ] {
-        let mut tree = parse_tree("| 1:0-100/64 2:101-200/64");
-        tree.logs = vec![log(3, 200, 0)];
-        for (file, moved) in tree.levels[1].iter_mut().zip(moved) {
-            (file.log_bytes, file.moved_bytes) = (100 * MIB, moved * MIB);
-        }
-        assert_eq!(show(&plan(&tree, &options(f64::INFINITY), &[])), expected);
-    }
 }

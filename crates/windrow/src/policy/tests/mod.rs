@@ -6,6 +6,7 @@ mod garbage_collection;
 mod garnering;
 mod mediums;
 mod model;
+mod moved_values;
 pub(super) mod notation;
 mod output;
 mod pick;
@@ -13,6 +14,7 @@ mod placement;
 mod properties;
 
 /// A reproducible random sequence (`SplitMix64`).
+#[derive(Debug)]
 struct Random(u64);
 
 impl Random {

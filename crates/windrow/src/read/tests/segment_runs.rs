@@ -102,7 +102,7 @@ fn write(vfs: &MemoryVfs, number: u64, segments: &[Vec<Entry>]) -> Shared<FileHa
         for (key, trailer, value) in entries {
             writer.add(key, *trailer, value).unwrap();
         }
-        meta = Some(writer.finish().unwrap());
+        meta = Some(writer.finish().unwrap().file);
     }
     FileHandle::new(meta.unwrap(), &Arc::default())
 }

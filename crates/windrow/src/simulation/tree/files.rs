@@ -15,7 +15,7 @@ use crate::simulation::key_space::{KeySpace, Segment};
 use crate::simulation::load::Load;
 use crate::simulation::merge::merged_entries;
 use crate::simulation::outcome::IoStats;
-use crate::simulation::value_files::{Referred, ValueFiles};
+use crate::simulation::value_files::{FileReferences, ValueFiles};
 
 /// Bytes of a table besides its entries.
 const TABLE_BYTES: u64 = 300;
@@ -49,7 +49,7 @@ pub(super) struct Contents {
     /// Oldest first.
     pub(super) segments: Vec<Segment>,
     /// What these refer to, once that is known.
-    referred: Option<Referred>,
+    referred: Option<FileReferences>,
     /// How often seeks have visited one more run because of it.
     visits: f64,
 }
@@ -191,6 +191,7 @@ impl<'a> Tree<'a> {
             sequence_min: 1,
             overwrites: 0,
             filter_units,
+            logs: self.values.log_references(segment),
         }
     }
 
@@ -222,10 +223,10 @@ impl<'a> Tree<'a> {
             file.pinned_bytes = whole(sums.pinned_bytes).max(file.transient_bytes);
             file.transient_files = u32::try_from(whole(sums.transient_files)).unwrap_or(u32::MAX);
             file.log_bytes = whole(sums.log_bytes);
-            file.moved_bytes = whole(sums.moved_bytes);
         }
         self.summary.transient_files = self.values.transient_files();
         self.summary.logs = self.values.logs();
+        self.summary.moved = self.values.moved_values();
     }
 
     /// Moves this many cursors to random keys.

@@ -5,8 +5,8 @@
 //! Every later version keeps the length of the footer and the places of the magic, the version and the
 //! checksum.
 //!
-//! Invariant I1: data blocks, filter units, index partitions, top-level index, properties and footer fill the segment
-//! in this order without gaps, so each of its bytes is under a checksum.
+//! Invariant I1: data blocks, filter units, index partitions, references to value logs, top-level index, properties and
+//! footer fill the segment in this order without gaps, so each of its bytes is under a checksum.
 
 use crate::base::SegmentId;
 use crate::block::stored::{Place, TRAILER_BYTES};
@@ -174,6 +174,16 @@ impl Footer {
         }
     }
 
+    /// The block with the references to value logs, which fills the space between the index partitions and the
+    /// top-level index. Its length is zero if there are no such references.
+    pub(crate) fn references(&self) -> Handle {
+        let offset = self.partitions.end().unwrap_or(u64::MAX);
+        Handle {
+            offset,
+            length: self.index.offset.saturating_sub(offset),
+        }
+    }
+
     /// I1, for a footer at `end`.
     fn fills(&self, end: u64) -> bool {
         let units = self.filter_units().count();
@@ -183,11 +193,11 @@ impl Footer {
                 .all(|unit| *unit == Handle::default());
         let mut position = self.data().end();
         let mut long_enough = self.data().length > 0;
-        for handle in
-            self.filters[..units]
-                .iter()
-                .chain([&self.partitions, &self.index, &self.properties])
-        {
+        let references = self.references();
+        let references = (references.length > 0).then_some(&references);
+        let handles = self.filters[..units].iter().chain([&self.partitions]);
+        let handles = handles.chain(references);
+        for handle in handles.chain([&self.index, &self.properties]) {
             long_enough &= handle.length > TRAILER_BYTES as u64;
             position = position
                 .filter(|&position| position == handle.offset)

@@ -1,16 +1,11 @@
 //! What the manifest records of table files.
 //!
-//! Invariant: the record of a segment agrees with its bytes; `verify` counts again. References are sums
-//! over entries, so the manifest knows without reading a table when nothing refers to a value file.
+//! Invariant: the record of a segment agrees with its bytes; `verify` counts again.
 
-use std::sync::Arc;
-
-use crate::base::{FileNumber, Kind, SegmentId, SequenceNumber, Trailer};
-use crate::codec::Reader;
-use crate::codec::reader::DecodeError;
-use crate::codec::varint::put_varint;
+use crate::base::{FileNumber, SegmentId, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
-use crate::value::ValuePointer;
+
+use super::references::SegmentReferences;
 
 /// What the manifest records of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,150 +26,7 @@ pub(crate) struct SegmentMeta {
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,
-    pub(crate) references: References,
-}
-
-/// What the entries of a segment refer to in value files, by file. Copies share it: with keys in random
-/// order, nearly every table refers to nearly every value log.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct References {
-    /// Ascending by file.
-    files: Arc<Vec<(FileNumber, Referred)>>,
-    /// The number of transient logs.
-    transient_files: usize,
-    /// The bytes of all records in transient logs; read at every key of a compaction.
-    transient_bytes: u64,
-    /// The bytes of all records in value logs.
-    log_bytes: u64,
-}
-
-/// The references to one value file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Referred {
-    /// Whether the file is a value log, not a transient log.
-    pub(crate) is_log: bool,
-    pub(crate) entries: u64,
-    /// Stored bytes of the records.
-    pub(crate) bytes: u64,
-}
-
-impl Referred {
-    /// The sum of both, in files of the kind of this one.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            entries: self.entries.saturating_add(other.entries),
-            bytes: self.bytes.saturating_add(other.bytes),
-            ..self
-        }
-    }
-}
-
-impl References {
-    /// Counts an entry of kind `trailer.kind()` with the stored `value`; returns the logical length of its
-    /// value.
-    pub(crate) fn note(&mut self, trailer: Trailer, value: &[u8]) -> Result<u64, DecodeError> {
-        if !trailer.is_pointer() {
-            return Ok(value.len() as u64);
-        }
-        let pointer = ValuePointer::decode(value)?;
-        let referred = Referred {
-            is_log: trailer.kind() == Kind::ValueLogPointer,
-            entries: 1,
-            bytes: pointer.record_bytes,
-        };
-        self.add(pointer.file, referred);
-        // A value in a log is never compacted: the level holds its pointer (D13).
-        if referred.is_log {
-            return Ok(value.len() as u64);
-        }
-        Ok(pointer.value_bytes)
-    }
-
-    /// Adds references to `file`.
-    fn add(&mut self, file: FileNumber, referred: Referred) {
-        let files = Arc::make_mut(&mut self.files);
-        let place = files.binary_search_by_key(&file, |(number, _)| *number);
-        let place = place.unwrap_or_else(|place| {
-            self.transient_files += usize::from(!referred.is_log);
-            let nothing = Referred {
-                is_log: referred.is_log,
-                ..Referred::default()
-            };
-            files.insert(place, (file, nothing));
-            place
-        });
-        let (_, of_file) = &mut files[place];
-        *of_file = of_file.plus(referred);
-        let bytes = if of_file.is_log {
-            &mut self.log_bytes
-        } else {
-            &mut self.transient_bytes
-        };
-        *bytes = bytes.saturating_add(referred.bytes);
-    }
-
-    /// Ascending by file.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (FileNumber, Referred)> {
-        self.files.iter().copied()
-    }
-
-    /// The bytes of all records in transient logs.
-    pub(crate) fn transient_bytes(&self) -> u64 {
-        self.transient_bytes
-    }
-
-    /// The bytes of all records in value logs.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        self.log_bytes
-    }
-
-    /// The number of transient logs.
-    pub(crate) fn transient_files(&self) -> usize {
-        self.transient_files
-    }
-
-    /// The entries of all files.
-    pub(crate) fn entries(&self) -> u64 {
-        let entries = self.files.iter().map(|(_, referred)| referred.entries);
-        entries.fold(0, u64::saturating_add)
-    }
-
-    /// Appends the references to `output`.
-    pub(crate) fn encode(&self, output: &mut Vec<u8>) {
-        put_varint(output, self.files.len() as u64);
-        for (file, referred) in self.iter() {
-            put_varint(output, file.0);
-            output.push(u8::from(referred.is_log));
-            put_varint(output, referred.entries);
-            put_varint(output, referred.bytes);
-        }
-    }
-
-    /// Reads what [`encode`](Self::encode) wrote.
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let count = reader.varint("count of referred value files")?;
-        let mut references = Self::default();
-        for _ in 0..count {
-            let start = reader.clone();
-            let file = FileNumber(reader.varint("number of a referred value file")?);
-            let kind = reader.clone();
-            let referred = Referred {
-                is_log: match reader.u8("kind of a referred value file")? {
-                    0 => false,
-                    1 => true,
-                    _ => return Err(kind.unsupported("unknown kind of value file")),
-                },
-                entries: reader.varint("entries that refer to a value file")?,
-                bytes: reader.varint("bytes that are referred to in a value file")?,
-            };
-            let last = references.files.last().map(|(last, _)| *last);
-            if last >= Some(file) || referred.entries == 0 {
-                return Err(start.error("references are out of order or refer to nothing"));
-            }
-            references.add(file, referred);
-        }
-        Ok(references)
-    }
+    pub(crate) references: SegmentReferences,
 }
 
 /// What the manifest records of one table file.

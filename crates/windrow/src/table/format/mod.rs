@@ -5,10 +5,14 @@ mod footer;
 mod index;
 mod meta;
 mod properties;
+mod references;
 mod sums;
 
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
-pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta, file_name};
+pub(crate) use meta::{FileMeta, SegmentMeta, file_name};
 pub(crate) use properties::Properties;
+pub(crate) use references::{
+    LogReferences, LogSums, ReferenceList, References, Referred, SegmentReferences,
+};
 pub(crate) use sums::{FileSums, Measure, cost_per_byte, superseded_part};

@@ -3,6 +3,8 @@
 //! See "Properties block" in `docs/format.md`. A reader refuses the file if it meets an unknown tag below
 //! [`OPTIONAL_TAGS`]; it skips unknown tags from there on. All reserved tags change reads.
 
+use std::sync::Arc;
+
 use crate::base::SequenceNumber;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::KEY_BYTES_MAX;
@@ -10,7 +12,8 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 
-use super::meta::{References, SegmentMeta};
+use super::meta::SegmentMeta;
+use super::references::{LogSums, ReferenceList};
 
 /// The first tag that a reader may skip.
 const OPTIONAL_TAGS: u64 = 128;
@@ -24,8 +27,10 @@ const SEQUENCE_MAX_TAG: u64 = 6;
 const LOGICAL_BYTES: u64 = 7;
 const FILTER_BYTES: u64 = 8;
 const BLOCKS: u64 = 9;
-/// Absent if there are none.
-const REFERENCES: u64 = 19;
+/// References to transient logs; absent if there are none.
+const TRANSIENT_REFERENCES: u64 = 19;
+/// The sums of the references to value logs; absent if there are none.
+const LOG_REFERENCES: u64 = 20;
 
 /// The properties of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,8 +48,10 @@ pub(crate) struct Properties {
     pub(crate) filter_bytes: u64,
     /// Data blocks.
     pub(crate) blocks: u64,
-    /// The references of the entries to value files.
-    pub(crate) references: References,
+    /// The references of the entries to transient logs, if there are any.
+    pub(crate) transient: Option<Arc<ReferenceList>>,
+    /// The sums of their references to value logs, if there are any. The segment has a block with the list.
+    pub(crate) logs: Option<LogSums>,
 }
 
 impl Properties {
@@ -73,10 +80,16 @@ impl Properties {
             put_varint(output, tag);
             put_bytes(output, &body);
         }
-        if self.references != References::default() {
+        if let Some(transient) = &self.transient {
             body.clear();
-            self.references.encode(&mut body);
-            put_varint(output, REFERENCES);
+            transient.encode(&mut body);
+            put_varint(output, TRANSIENT_REFERENCES);
+            put_bytes(output, &body);
+        }
+        if let Some(logs) = self.logs {
+            body.clear();
+            logs.encode(&mut body);
+            put_varint(output, LOG_REFERENCES);
             put_bytes(output, &body);
         }
     }
@@ -120,9 +133,18 @@ impl Properties {
                 LOGICAL_BYTES => properties.logical_bytes = number(u64::MAX)?,
                 FILTER_BYTES => properties.filter_bytes = number(u64::MAX)?,
                 BLOCKS => properties.blocks = number(u64::MAX)?,
-                REFERENCES => {
-                    properties.references = read_references(body)
-                        .ok_or_else(|| start.error("the references of a table are malformed"))?;
+                TRANSIENT_REFERENCES => {
+                    let list = ReferenceList::decode(body).ok();
+                    let malformed = || start.error("the references of a table are malformed");
+                    let list = list.and_then(ReferenceList::shared);
+                    properties.transient = Some(list.ok_or_else(malformed)?);
+                    continue;
+                }
+                LOG_REFERENCES => {
+                    let mut body = Reader::new(body);
+                    let sums = LogSums::read(&mut body).ok().filter(|_| body.is_empty());
+                    let malformed = || start.error("the references of a table are malformed");
+                    properties.logs = Some(sums.ok_or_else(malformed)?);
                     continue;
                 }
                 OPTIONAL_TAGS.. => continue,
@@ -147,20 +169,15 @@ impl Properties {
             && self.sequence_max == meta.sequence_max
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
-            && self.references == meta.references
+            && meta
+                .references
+                .agree_with(self.transient.as_ref(), self.logs)
     }
-}
-
-/// The references of a segment that has any.
-fn read_references(body: &[u8]) -> Option<References> {
-    let mut reader = Reader::new(body);
-    let references = References::read(&mut reader).ok()?;
-    (reader.is_empty() && references != References::default()).then_some(references)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::meta::Referred;
+    use super::super::references::{References, Referred};
     use super::*;
     use crate::base::{FileNumber, Kind, Trailer};
     use crate::value::ValuePointer;
@@ -177,14 +194,20 @@ mod tests {
             logical_bytes: 12345,
             filter_bytes: 64,
             blocks: 7,
-            references: References::default(),
+            ..Properties::default()
         }
     }
 
     #[test]
     fn references_round_trip_and_their_damage_is_found() {
-        let mut properties = sample();
-        for (file, record_bytes) in [(9, 100), (7, 50), (9, 40)] {
+        let mut references = References::default();
+        for (file, record_bytes, kind) in [
+            (9, 100, Kind::TransientPointer),
+            (7, 50, Kind::TransientPointer),
+            (9, 40, Kind::TransientPointer),
+            (4, 60, Kind::ValueLogPointer),
+            (6, 70, Kind::ValueLogPointer),
+        ] {
             let mut pointer = Vec::new();
             ValuePointer {
                 file: FileNumber(file),
@@ -193,37 +216,43 @@ mod tests {
                 value_bytes: 30,
             }
             .encode(&mut pointer);
-            let trailer = Trailer::new(1, Kind::TransientPointer);
-            let noted = properties.references.note(trailer, &pointer).unwrap();
-            assert_eq!(noted, 30);
+            let noted = references.note(Trailer::new(1, kind), &pointer).unwrap();
+            let is_log = kind == Kind::ValueLogPointer;
+            assert_eq!(noted, if is_log { pointer.len() as u64 } else { 30 });
         }
-        let referred: Vec<_> = properties.references.iter().collect();
-        let expected = |file, entries, bytes| {
-            let is_log = false;
-            let referred = Referred {
-                is_log,
-                entries,
-                bytes,
-            };
-            (FileNumber(file), referred)
+        let expected = |file, entries, bytes| (FileNumber(file), Referred { entries, bytes });
+        let properties = Properties {
+            transient: references.transient(),
+            logs: references.logs().log_sums(),
+            ..sample()
         };
-        assert_eq!(referred, [expected(7, 1, 50), expected(9, 2, 140)]);
+        let transient: Vec<_> = properties
+            .transient
+            .iter()
+            .flat_map(|it| it.iter())
+            .collect();
+        assert_eq!(transient, [expected(7, 1, 50), expected(9, 2, 140)]);
+        let logs: Vec<_> = references.logs().iter().collect();
+        assert_eq!(logs, [expected(4, 1, 60), expected(6, 1, 70)]);
+        assert_eq!(references.transient_bytes(), 190);
         let mut payload = Vec::new();
         properties.encode(&mut payload);
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
-        for body in [
-            &[0][..],
-            &[1, 7, 0, 0, 0],
-            &[1, 7, 2, 1, 1],
-            &[2, 7, 0, 1, 1, 7, 0, 1, 1],
-            &[1, 7, 0, 1],
-            &[1, 7, 0, 1, 1, 0],
+        for (tag, body) in [
+            (TRANSIENT_REFERENCES, &[0][..]),
+            (TRANSIENT_REFERENCES, &[1, 7, 0, 0]),
+            (TRANSIENT_REFERENCES, &[2, 7, 1, 1, 0, 1, 1]),
+            (TRANSIENT_REFERENCES, &[1, 7, 1]),
+            (TRANSIENT_REFERENCES, &[1, 7, 1, 1, 0]),
+            (LOG_REFERENCES, &[0, 1, 7, 1]),
+            (LOG_REFERENCES, &[1, 1, 7]),
+            (LOG_REFERENCES, &[1, 1, 7, 1, 0]),
         ] {
             let mut payload = Vec::new();
             sample().encode(&mut payload);
-            put_varint(&mut payload, REFERENCES);
+            put_varint(&mut payload, tag);
             put_bytes(&mut payload, body);
-            assert!(Properties::decode(&payload).is_err(), "{body:?}");
+            assert!(Properties::decode(&payload).is_err(), "{tag} {body:?}");
         }
     }
 

@@ -17,8 +17,8 @@ use crate::filter::{Filter, units_rate};
 use crate::vfs::{File, read_exact_at};
 
 use super::super::format::{
-    FOOTER_BYTES, FileMeta, Footer, Handle, IndexPartition, Properties, SegmentMeta, TopLevelIndex,
-    footer_place,
+    FOOTER_BYTES, FileMeta, Footer, Handle, IndexPartition, Properties, ReferenceList, SegmentMeta,
+    TopLevelIndex, footer_place,
 };
 
 /// A segment of an open table.
@@ -36,6 +36,8 @@ pub(crate) struct SegmentParts {
     pub(crate) index: TopLevelIndex,
     pub(crate) filters: Box<[Filter]>,
     pub(crate) properties: Properties,
+    /// The block with the references to value logs; empty if there are none.
+    references: Handle,
     /// The blocks that readers may use in place in the mapping.
     pub(crate) marks: Marks,
     /// The bytes that the segment holds in memory without its partitions, itself included.
@@ -140,7 +142,8 @@ impl Segment {
         let footer = Footer::decode(footer, place, meta)
             .map_err(|error| error.in_file(name, place.offset))?;
         let mut properties = metadata.block(footer.properties, Properties::decode)?;
-        if !properties.agree_with(meta) {
+        let references = footer.references();
+        if !properties.agree_with(meta) || properties.logs.is_some() != (references.length > 0) {
             return Err(Error::corruption(
                 name,
                 footer.properties.offset,
@@ -148,7 +151,7 @@ impl Segment {
             ));
         }
         // Equal, and shared with the manifest.
-        properties.references = meta.references.clone();
+        properties.transient = meta.references.transient_list().cloned();
         let index = metadata.block(footer.index, |payload| {
             let bounds = (&*meta.smallest, &*meta.largest);
             TopLevelIndex::decode(payload, bounds, footer.data(), footer.partitions)
@@ -172,6 +175,7 @@ impl Segment {
             index,
             filters,
             properties,
+            references,
             held: Held::new(tracker, 0),
         };
         parts.held.set(parts.count_bytes() as u64);
@@ -229,6 +233,35 @@ impl Segment {
         });
         // Another thread may have loaded it meanwhile.
         Ok(&self.partitions[number].get_or_init(|| loaded).index)
+    }
+
+    /// Reads the references to value logs of this segment of `file`, whose number is `table`.
+    ///
+    /// # Errors
+    /// `Corruption` if the list is damaged, or its sums are not those of the properties.
+    pub(crate) fn log_references(
+        &self,
+        file: &dyn File,
+        name: &str,
+        table: FileNumber,
+    ) -> Result<ReferenceList> {
+        if self.references.length == 0 {
+            return Ok(ReferenceList::default());
+        }
+        let metadata = MetadataReader {
+            file,
+            name,
+            number: table,
+            segment: self.id,
+            tail: Vec::new(),
+            tail_offset: 0,
+        };
+        let list = metadata.block(self.references, ReferenceList::decode)?;
+        if list.log_sums() != self.properties.logs {
+            let what = "the references of a segment do not add up to its properties";
+            return Err(Error::corruption(name, self.references.offset, what));
+        }
+        Ok(list)
     }
 
     /// The bytes that the segment holds in memory, itself included.

@@ -90,7 +90,7 @@ fn finish(mut writer: TableWriter, entries: &[Owned]) -> FileMeta {
     for entry in entries {
         writer.add(&entry.key, entry.trailer, &entry.value).unwrap();
     }
-    writer.finish().unwrap()
+    writer.finish().unwrap().file
 }
 
 /// Appends `entries` to the file that `table` describes.

@@ -34,7 +34,7 @@ fn the_writer_estimates_the_length_of_the_file() {
         writer.add(key.as_bytes(), trailer, &[3; 90]).unwrap();
     }
     let estimate = writer.bytes_written_so_far();
-    let actual = writer.finish().unwrap().bytes();
+    let actual = writer.finish().unwrap().file.bytes();
     assert!(estimate <= actual && estimate > actual * 95 / 100);
 }
 

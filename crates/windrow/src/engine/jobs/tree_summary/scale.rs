@@ -31,8 +31,10 @@ use crate::manifest::{
 };
 use crate::options::{KeyspaceOptions, Options};
 use crate::policy::{self, Claim, capacities};
-use crate::table::{FileMeta, References, SegmentMeta};
+use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
 use crate::vfs::OsVfs;
+
+mod value_logs;
 
 const TB: f64 = 1e12;
 const KEYSPACE: KeyspaceId = KeyspaceId(1);
@@ -67,7 +69,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
         overwrites: 0,
         filter_units: [entries / 8 * 5, entries / 8 * 4, entries / 2, 0],
         footer_checksum: 7,
-        references: References::default(),
+        references: SegmentReferences::default(),
     };
     FileMeta {
         number: FileNumber(number),
@@ -95,11 +97,18 @@ fn full(bytes: f64) -> (usize, KeyspaceOptions) {
 
 /// The manifest of a full tree. The level before the last is a little too large.
 fn manifest(size: Size) -> ManifestState {
+    let records = manifest_records(size);
+    let mut state = ManifestState::default();
+    state.apply(&Edit { records }).unwrap();
+    state
+}
+
+/// The edit that makes it. The first four records create the keyspace.
+fn manifest_records(size: Size) -> Vec<Record> {
     let (level_count, options) = full(size.bytes);
     let nominal = capacities(&options, level_count);
     let parts = |level: usize| nominal[level] as f64 / nominal[level_count] as f64;
     let all: f64 = (1..=level_count).map(parts).sum();
-    let mut state = ManifestState::default();
     let mut records = vec![
         Record::FormatVersion,
         Record::NextId(10_000_000),
@@ -132,8 +141,7 @@ fn manifest(size: Size) -> ManifestState {
             });
         }
     }
-    state.apply(&Edit { records }).unwrap();
-    state
+    records
 }
 
 /// The resident bytes of this process.

@@ -12,7 +12,7 @@ use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim, Sum, Tree, TreeSummary};
-use crate::table::{FileMeta, References, SegmentMeta};
+use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
 
 const LEVELS: usize = 5;
 
@@ -49,7 +49,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         overwrites: random.below(entries + 1),
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
-        references: References::default(),
+        references: SegmentReferences::default(),
     }
 }
 

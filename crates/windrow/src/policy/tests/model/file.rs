@@ -86,6 +86,7 @@ impl File {
             sequence_min: sequence_min(segment),
             overwrites: *overwrites,
             filter_units: [0; 4],
+            logs: None,
         };
         segments.map(summary).collect()
     }

@@ -1,0 +1,144 @@
+//! The counts of references in the value files of a keyspace. Pure.
+//!
+//! I5 of [`ValueState`] is kept here.
+
+use crate::base::{FileNumber, KeyspaceId};
+use crate::table::{Referred, SegmentMeta};
+
+use super::super::contradiction::{Contradiction, require};
+use super::super::edit::Record;
+use super::super::reference_changes::{ReferenceChange, ReferenceChanges};
+use super::{ValueFileKind, ValueState};
+
+impl ValueState {
+    /// Adds the references of these segments of `table`.
+    pub(in crate::manifest) fn add_references(
+        &mut self,
+        table: FileNumber,
+        segments: &[SegmentMeta],
+    ) -> Result<(), Contradiction> {
+        self.count_references(table, segments, u64::checked_add)?;
+        for logs in segments.iter().map(|it| it.references.in_logs()) {
+            self.surplus.0 -= i128::from(logs.entries);
+            self.surplus.1 -= i128::from(logs.bytes);
+        }
+        Ok(())
+    }
+
+    /// Subtracts the references of these segments of `table`.
+    pub(in crate::manifest) fn remove_references(
+        &mut self,
+        table: FileNumber,
+        segments: &[SegmentMeta],
+    ) -> Result<(), Contradiction> {
+        self.count_references(table, segments, u64::checked_sub)?;
+        for logs in segments.iter().map(|it| it.references.in_logs()) {
+            self.surplus.0 += i128::from(logs.entries);
+            self.surplus.1 += i128::from(logs.bytes);
+        }
+        Ok(())
+    }
+
+    /// Adds the references to transient logs to the counts, or subtracts them: `count` does either.
+    fn count_references(
+        &mut self,
+        table: FileNumber,
+        segments: &[SegmentMeta],
+        count: impl Fn(u64, u64) -> Option<u64>,
+    ) -> Result<(), Contradiction> {
+        for (number, referred) in segments.iter().flat_map(|it| it.references.transient()) {
+            let known = self.files.get_mut(&number);
+            let known = known.filter(|it| it.kind == ValueFileKind::TransientLog);
+            let known = known.ok_or_else(|| {
+                Contradiction::new(format!(
+                    "table file {table} refers to transient log {number}, which does not exist"
+                ))
+            })?;
+            let entries = count(known.referred.entries, referred.entries);
+            let bytes = count(known.referred.bytes, referred.bytes);
+            let (Some(entries), Some(bytes)) = (entries, bytes) else {
+                return Err(Contradiction::new(format!(
+                    "the references to value file {number} do not add up"
+                )));
+            };
+            known.referred = Referred { entries, bytes };
+        }
+        Ok(())
+    }
+
+    /// Changes the counted references to value logs, GC outputs and origins.
+    pub(in crate::manifest) fn count_log_references(
+        &mut self,
+        changes: &[ReferenceChange],
+    ) -> Result<(), Contradiction> {
+        for change in changes {
+            let number = change.file;
+            let known = match self.files.get_mut(&number) {
+                Some(file) if file.kind == ValueFileKind::TransientLog => None,
+                Some(file) => Some(&mut file.referred),
+                None => self.relocations.get_mut(&number).map(|it| &mut it.referred),
+            };
+            let known = known.ok_or_else(|| {
+                Contradiction::new(format!(
+                    "references to value log {number} are counted, which does not exist"
+                ))
+            })?;
+            let changed = |count: u64, change: i64| {
+                let changed = count.checked_add_signed(change);
+                // A snapshot counts from zero.
+                changed.filter(|count| i64::try_from(*count).is_ok())
+            };
+            let entries = changed(known.entries, change.entries);
+            let bytes = changed(known.bytes, change.bytes);
+            *known = match (entries, bytes) {
+                (Some(entries), Some(bytes)) if entries > 0 || bytes == 0 => {
+                    Referred { entries, bytes }
+                }
+                _ => {
+                    return Err(Contradiction::new(format!(
+                        "the counted references to value log {number} are impossible"
+                    )));
+                }
+            };
+            self.surplus.0 += i128::from(change.entries);
+            self.surplus.1 += i128::from(change.bytes);
+        }
+        Ok(())
+    }
+
+    /// Checks I5.
+    pub(super) fn check_surplus(&self) -> Result<(), Contradiction> {
+        let (entries, bytes) = self.surplus;
+        require((entries, bytes) == (0, 0), || {
+            format!(
+                "the counted references to value logs differ from those of all tables by {entries} entries and {bytes} \
+                 bytes"
+            )
+        })
+    }
+
+    /// The record that counts from zero.
+    pub(super) fn counted_references(&self, keyspace: KeyspaceId) -> Option<Record> {
+        let mut counts = ReferenceChanges::default();
+        for (number, referred) in self.log_references() {
+            counts.count(number, referred);
+        }
+        Record::count_references(keyspace, &counts)
+    }
+
+    /// The references of tables to each value file and origin.
+    pub(crate) fn references(&self) -> impl Iterator<Item = (FileNumber, Referred)> {
+        let files = self.files.iter().map(|(number, it)| (*number, it.referred));
+        let origins = self.relocations.iter();
+        files.chain(origins.map(|(number, it)| (*number, it.referred)))
+    }
+
+    /// The references of tables to each value log, GC output and origin.
+    fn log_references(&self) -> impl Iterator<Item = (FileNumber, Referred)> {
+        let logs = self.files.iter();
+        let logs = logs.filter(|(_, it)| it.kind != ValueFileKind::TransientLog);
+        let logs = logs.map(|(number, it)| (*number, it.referred));
+        let origins = self.relocations.iter();
+        logs.chain(origins.map(|(number, it)| (*number, it.referred)))
+    }
+}
