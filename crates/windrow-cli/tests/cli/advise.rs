@@ -145,6 +145,54 @@ fn people_see_the_recommendation_and_its_costs() {
 }
 
 #[test]
+fn a_measured_device_bounds_gets_and_scans() {
+    let folder = TempDir::new().unwrap();
+    let limits = path(&folder, "device.json");
+    let scans = [
+        "--scans",
+        "20",
+        "--scan-length",
+        "10",
+        "--memory",
+        "1M",
+        "--calibration",
+        &limits,
+    ];
+    let asked = [&["advise"], &LOAD[..], &SMALL, &scans].concat();
+    let refused = run(&asked);
+    assert_eq!(refused.status.code(), Some(2));
+    let advice = |random: u32| {
+        let text = format!(
+            r#"{{"random_reads_per_second":{random},"random_reads_at_32_per_second":100000,
+            "sequential_read_bytes_per_second":2e9,"sequential_written_bytes_per_second":1e9,"is_direct":true}}"#
+        );
+        fs::write(&limits, text).unwrap();
+        object(&asked)
+    };
+    let number = |advice: &Value, name: &str| {
+        let costs = &advice["recommended"]["costs"];
+        costs[name].as_f64().unwrap()
+    };
+    let (fast, slow) = (advice(20_000), advice(1_000));
+    assert_eq!(slow["demand"]["device"]["random_read"], 1000.0);
+    // A get waits for its requests one after the other, and a scan once for all of its first ones.
+    for advice in [&fast, &slow] {
+        let micros = advice["demand"]["device"]["random_read"].as_f64().unwrap();
+        let requests = number(advice, "get_requests");
+        assert!(requests > 0.1 && number(advice, "get") >= requests * micros);
+        assert!(number(advice, "scan") >= number(advice, "scan_requests").min(1.0) * micros);
+    }
+    let text = run(&asked);
+    let text = str::from_utf8(&text.stdout).unwrap();
+    for part in [
+        "gets a second, one thread",
+        "requests of a get to the device",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
 fn statistics_of_a_busy_store_are_a_load() {
     let folder = TempDir::new().unwrap();
     let stats = path(&folder, "stats.json");

@@ -9,6 +9,8 @@
 //! - A *get* costs a constant, each filter that is probed, each block that is read, and the value if it is
 //!   separated from its key. Bits are allocated to filters as in the engine, after Monkey.
 //! - A *scan* costs a constant, each run that is opened, each entry for each run, and each separated value.
+//! - *Requests* to the device: a get waits for its blocks one after the other. A scan asks for the first block of each
+//!   run at once, and then for longer pieces, each twice the last.
 //! - *Memory* beside memtables, filters and indexes caches what is read most often for its size. Everything else
 //!   is read from the device.
 //!
@@ -48,6 +50,9 @@ pub(super) struct Costs {
     pub(super) false_positive_reads: f64,
     pub(super) runs_per_seek: f64,
     pub(super) filter_bytes: f64,
+    /// Requests to the device of the average get that finds its key, and of the average scan before its first entry.
+    pub(super) get_requests: f64,
+    pub(super) scan_requests: f64,
     /// Bytes of memtables, filters and indexes.
     pub(super) memory_bytes: f64,
     /// The fraction of the reads of blocks and values that memory answers.
@@ -64,7 +69,7 @@ impl Costs {
         let memtables = 2.0 * options.memtable_bytes as f64;
         let memory_bytes = memtables + filter_bytes + blocks * INDEX_BYTES;
         let misses = Misses::new(shape, demand, &filters, memory_bytes);
-        let device = demand.device.cost();
+        let device = &demand.device;
         let passed = shape.table_bytes() / shape.entries().max(1.0);
         let block = passed.max(options.block_bytes as f64);
         let wait = |blocks: f64| blocks * (device.random_read + block * device.byte_read);
@@ -101,10 +106,13 @@ impl Costs {
             + passed * cpu::BYTE_SCANNED
             + follow
             + returned * cpu::BYTE_RETURNED
-            + passed * misses.tables * device.byte_read
             + wait_for_values;
-        let scan =
-            cpu::SCAN + runs * cpu::RUN_OPENED + demand.scan_length * step + wait(misses.opened);
+        let blocks_passed = demand.scan_length * passed / block;
+        let scan = cpu::SCAN
+            + runs * cpu::RUN_OPENED
+            + demand.scan_length * step
+            + device.at_once(misses.opened, block)
+            + device.one_after_another(blocks_passed, block, misses.tables);
 
         let fractions = demand.fractions;
         let reading = fractions.gets * get + fractions.missing * missing + fractions.scans * scan;
@@ -121,6 +129,8 @@ impl Costs {
             operation: fractions.writes() * write + reading,
             false_positive_reads: false_positives.missing,
             runs_per_seek: runs,
+            get_requests: misses.found + misses.values,
+            scan_requests: misses.opened,
             filter_bytes,
             memory_bytes,
             hit_fraction: misses.hit_fraction,

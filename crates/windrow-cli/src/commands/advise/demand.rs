@@ -14,7 +14,7 @@ use windrow::{Error, KeyspaceOptions, Result};
 
 pub(super) use self::flags::DemandArgs;
 pub(super) use self::known::{EntryBytes, Fractions, Known};
-use super::device::Device;
+use super::device::DeviceCost;
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
 
 /// The default bytes of a key.
@@ -53,7 +53,8 @@ pub(super) struct Demand {
     pub(super) scan_length: f64,
     /// `None` if all data is in memory.
     pub(super) memory: Option<u64>,
-    pub(super) device: Device,
+    /// In microseconds.
+    pub(super) device: DeviceCost,
     /// Notes for users about the source.
     pub(super) notes: Vec<String>,
 }
@@ -83,6 +84,10 @@ impl Demand {
         let notes = [weights_note, fractions_note, entry_note]
             .into_iter()
             .flatten();
+        let device = match &args.calibration {
+            None => args.device.cost(),
+            Some(path) => DeviceCost::calibrated(path)?,
+        };
         let distribution = args.distribution.chosen()?.or(known.distribution);
         let mut demand = Self {
             keys: KEYS_MIN,
@@ -94,7 +99,7 @@ impl Demand {
             fractions,
             scan_length: args.scan_length.or(known.scan_length).unwrap_or(0.0),
             memory: args.memory,
-            device: args.device,
+            device,
             notes: notes.collect(),
         };
         // The bytes of an entry come first: the number of keys follows from them.
@@ -105,7 +110,7 @@ impl Demand {
         if fractions.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
             return Err(missing(known, "how long scans are", "--scan-length"));
         }
-        if args.device != Device::Memory && args.memory.is_none() {
+        if !device.is_free() && args.memory.is_none() {
             return Err(Error::invalid_argument(
                 "how much of the data is read from the device depends on memory: give --memory",
             ));

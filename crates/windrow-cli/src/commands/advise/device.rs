@@ -2,8 +2,14 @@
 //!
 //! Concurrency: none; no state.
 
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
 use clap::ValueEnum;
 use serde::Serialize;
+use windrow::{Error, Result};
+use windrow_bench::DeviceLimits;
 
 /// The device of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize)]
@@ -21,10 +27,12 @@ pub(super) enum Device {
 }
 
 /// The times of a device, in microseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(super) struct DeviceCost {
-    /// One random read of a block.
+    /// One random read of a block, alone.
     pub(super) random_read: f64,
+    /// One more random read at the same time.
+    pub(super) parallel_read: f64,
     /// Each byte of a sequential read.
     pub(super) byte_read: f64,
     pub(super) byte_written: f64,
@@ -33,23 +41,130 @@ pub(super) struct DeviceCost {
 impl Device {
     /// Round figures of data sheets: sustained rates, and the latency for one reader.
     pub(super) fn cost(self) -> DeviceCost {
-        let cost = |random_read, megabytes_read, megabytes_written| DeviceCost {
+        let cost = |random_read, parallel_read, megabytes_read, megabytes_written| DeviceCost {
             random_read,
+            parallel_read,
             byte_read: 1.0 / megabytes_read,
             byte_written: 1.0 / megabytes_written,
         };
         match self {
-            Self::Memory => DeviceCost {
-                random_read: 0.0,
-                byte_read: 0.0,
-                byte_written: 0.0,
-            },
+            Self::Memory => DeviceCost::default(),
             // TLC flash answers in about 80 us, and sustains 1 GB/s once its cache of SLC is full.
-            Self::Nvme => cost(80.0, 3_000.0, 1_000.0),
+            Self::Nvme => cost(80.0, 2.5, 3_000.0, 1_000.0),
             // The same flash behind a bus of 550 MB/s.
-            Self::Ssd => cost(120.0, 500.0, 400.0),
-            // Half a turn at 7200 a minute, and a seek.
-            Self::Disk => cost(8_000.0, 180.0, 180.0),
+            Self::Ssd => cost(120.0, 11.0, 500.0, 400.0),
+            // Half a turn at 7200 a minute, and a seek; many reads at a time have shorter ways.
+            Self::Disk => cost(8_000.0, 5_000.0, 180.0, 180.0),
         }
+    }
+}
+
+impl DeviceCost {
+    /// Whether all data is in memory.
+    pub(super) fn is_free(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The times of the device with the measured limits in the file at `path`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for other content, and for limits that are not above 0.
+    pub(super) fn calibrated(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let wrong = |what: &dyn Display| {
+            let shown = path.display();
+            Error::invalid_argument(format!(
+                "{shown} has no limits of a device, as `windrow device DIR --json` prints them: {what}"
+            ))
+        };
+        let limits: DeviceLimits = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+        let rates = [
+            limits.random_reads_per_second,
+            limits.random_reads_at_32_per_second,
+            limits.sequential_read_bytes_per_second,
+            limits.sequential_written_bytes_per_second,
+        ];
+        if !rates.iter().all(|rate| rate.is_finite() && *rate > 0.0) {
+            return Err(wrong(&"a limit is not above 0"));
+        }
+        let [random_read, parallel_read, byte_read, byte_written] = rates.map(|rate| 1e6 / rate);
+        Ok(Self {
+            random_read,
+            parallel_read: parallel_read.min(random_read),
+            byte_read,
+            byte_written,
+        })
+    }
+
+    /// `reads` random reads of `bytes` each, of which the first is waited for alone and the others come with it.
+    pub(super) fn at_once(&self, reads: f64, bytes: f64) -> f64 {
+        let alone = reads.min(1.0) * self.random_read;
+        alone + (reads - 1.0).max(0.0) * self.parallel_read + reads * bytes * self.byte_read
+    }
+
+    /// `blocks` blocks of `bytes` that follow the first block of a scan, of which the fraction `miss` is on the device.
+    /// The scan waits for the second block, and then for requests of twice the size each.
+    pub(super) fn one_after_another(&self, blocks: f64, bytes: f64, miss: f64) -> f64 {
+        let waits = if blocks < 1.0 {
+            blocks
+        } else {
+            1.0 + blocks.log2().min(DOUBLINGS)
+        };
+        miss * (waits * self.random_read + blocks * bytes * self.byte_read)
+    }
+}
+
+/// The requests of a scan double until they have 1 MiB, from two blocks of 4 KiB.
+const DOUBLINGS: f64 = 8.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: DeviceCost = DeviceCost {
+        random_read: 100.0,
+        parallel_read: 10.0,
+        byte_read: 0.001,
+        byte_written: 0.002,
+    };
+
+    #[test]
+    fn reads_at_once_wait_once() {
+        for (reads, micros) in [(0.0, 0.0), (0.5, 52.0), (1.0, 104.0), (4.0, 146.0)] {
+            assert!((DEVICE.at_once(reads, 4000.0) - micros).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_scan_waits_less_often_the_longer_it_is() {
+        let blocks = |count| DEVICE.one_after_another(count, 4000.0, 0.5);
+        let expected = [(0.5, 26.0), (1.0, 52.0), (4.0, 158.0), (1024.0, 2498.0)];
+        for (count, micros) in expected {
+            assert!((blocks(count) - micros).abs() < 1e-9, "{count} blocks");
+        }
+    }
+
+    #[test]
+    fn limits_are_read_and_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device.json");
+        let limits = |random: &str| {
+            let text = format!(
+                r#"{{"random_reads_per_second":{random},"random_reads_at_32_per_second":100000,
+                "sequential_read_bytes_per_second":2e9,"sequential_written_bytes_per_second":1e9,"is_direct":true}}"#
+            );
+            fs::write(&path, text).unwrap();
+            DeviceCost::calibrated(&path)
+        };
+        let cost = limits("10000").unwrap();
+        assert!((cost.random_read - 100.0).abs() < 1e-9);
+        assert!((cost.parallel_read - 10.0).abs() < 1e-9);
+        assert!((cost.byte_read - 0.0005).abs() < 1e-9 && !cost.is_free());
+        for wrong in ["0", "-1", "\"many\""] {
+            let error = limits(wrong).unwrap_err().to_string();
+            assert!(error.contains("windrow device DIR --json"), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(DeviceCost::calibrated(&path).is_err());
     }
 }

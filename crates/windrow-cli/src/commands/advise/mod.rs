@@ -27,8 +27,8 @@ Flags describe a load, or the statistics of a store, or a trace; flags have prec
 tree that are given hold. The command searches the others: T, c, segment limit, thresholds of placement, \
 filter bits. If --max-space-amp is given, settings that take more disk are left out.
 
-Unless --device is given, all data is assumed to be in the page cache. --device and --memory describe a \
-store that does not fit.
+Unless --device or --calibration is given, all data is assumed to be in the page cache. With --memory they \
+describe a store that does not fit.
 
 The statistics of a running program describe the load best: the program writes its `Db::stats` as \
 JSON. Those of `windrow stats DB --json` describe only the stored data; give the weights of \
@@ -37,6 +37,8 @@ operations as flags.
 Examples:
   windrow advise --bytes 500GB --value-size 100 --updates 90 --gets 10
   windrow advise --keys 50000000 --mix MD --gets 95 --device nvme --memory 8G
+  windrow device /mnt/data --json > device.json && \
+    windrow advise --bytes 2TB --value-size 1000 --gets 95 --updates 5 --memory 64G --calibration device.json
   windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --gets 95
   windrow advise --stats stats.json --scan-length 20 --output store.options
   windrow advise --trace requests.csv.gz --json

@@ -10,7 +10,6 @@ use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::check_destination;
 
 use super::demand::Demand;
-use super::device::Device;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
 use crate::amounts::whole;
 use crate::tables::{plain_table, right};
@@ -22,7 +21,7 @@ const RECOMMENDED: &str = "recommended";
 
 /// The note on the default device.
 const ALL_IN_MEMORY: &str = "assumed: all data is in the page cache, so that the device costs nothing; if it does not \
-    fit, give --device and --memory";
+    fit, give --memory, and --device or --calibration";
 
 /// The most rows of the frontier that people are shown.
 const ROWS_MAX: usize = 14;
@@ -51,7 +50,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(demand: Demand, advice: Advice) -> Self {
         Self {
-            assumes_all_in_memory: demand.device == Device::Memory,
+            assumes_all_in_memory: demand.device.is_free(),
             demand,
             advice,
         }
@@ -175,7 +174,8 @@ impl Report {
         }
         table.set_header(columns);
         let fractions = self.demand.fractions;
-        let rows: [Row; 13] = [
+        let reads_device = !self.demand.device.is_free();
+        let rows: [Row; 17] = [
             ("write, us", fractions.writes() > 0.0, |it| {
                 format!("{:.2}", it.costs.write)
             }),
@@ -188,6 +188,26 @@ impl Report {
             ("scan, us", fractions.scans > 0.0, |it| {
                 format!("{:.2}", it.costs.scan)
             }),
+            (
+                "gets a second, one thread",
+                reads_device && fractions.gets > 0.0,
+                |it| human_count(whole(1e6 / it.costs.get)),
+            ),
+            (
+                "scans a second, one thread",
+                reads_device && fractions.scans > 0.0,
+                |it| human_count(whole(1e6 / it.costs.scan)),
+            ),
+            (
+                "requests of a get to the device",
+                reads_device && fractions.gets > 0.0,
+                |it| format!("{:.2}", it.costs.get_requests),
+            ),
+            (
+                "requests of a scan as it opens",
+                reads_device && fractions.scans > 0.0,
+                |it| format!("{:.2}", it.costs.scan_requests),
+            ),
             ("the average operation, us", true, |it| {
                 format!("{:.2}", it.costs.operation)
             }),

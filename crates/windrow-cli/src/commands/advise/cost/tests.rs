@@ -27,7 +27,7 @@ fn demand() -> Demand {
         },
         scan_length: 20.0,
         memory: Some(600 << 20),
-        device: Device::Nvme,
+        device: Device::Nvme.cost(),
         notes: Vec::new(),
     }
 }
@@ -111,7 +111,10 @@ fn more_bytes_cost_more() {
     ];
     for field in fields {
         for device in [Device::Memory, Device::Nvme, Device::Ssd, Device::Disk] {
-            let demand = Demand { device, ..demand() };
+            let demand = Demand {
+                device: device.cost(),
+                ..demand()
+            };
             let less = costs(&shape(), &demand, &options);
             let mut larger = shape();
             *field(&mut larger.moved) += 100.0;
@@ -155,8 +158,11 @@ fn less_memory_costs_more() {
 
 #[test]
 fn slower_devices_cost_more() {
-    let with = |device| {
-        let demand = Demand { device, ..demand() };
+    let with = |device: Device| {
+        let demand = Demand {
+            device: device.cost(),
+            ..demand()
+        };
         costs(&shape(), &demand, &KeyspaceOptions::default())
     };
     let devices = [Device::Memory, Device::Nvme, Device::Ssd, Device::Disk];
@@ -287,7 +293,7 @@ fn values_apart_cost_scans_more_than_gets() {
 #[test]
 fn large_values_take_the_bandwidth_of_the_device() {
     let options = KeyspaceOptions::default();
-    let with = |device, in_transient_logs: bool, value_bytes: f64| {
+    let with = |device: Device, in_transient_logs: bool, value_bytes: f64| {
         let mut shape = shape();
         let apart = Separated {
             fraction: 0.5,
@@ -302,7 +308,7 @@ fn large_values_take_the_bandwidth_of_the_device() {
         // Memory for none of them.
         let demand = Demand {
             memory: Some(0),
-            device,
+            device: device.cost(),
             ..demand()
         };
         costs(&shape, &demand, &options)

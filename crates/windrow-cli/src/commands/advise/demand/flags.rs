@@ -2,6 +2,8 @@
 //!
 //! Concurrency: none; no state.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use windrow::simulation::ValueSize;
 use windrow_bench::{Mix, parse_bytes};
@@ -79,6 +81,10 @@ pub(in crate::commands::advise) struct DemandArgs {
     /// Device of the files
     #[arg(long, value_enum, default_value_t = Device::Memory)]
     pub(in crate::commands::advise) device: Device,
+
+    /// Limits of the device of the files, as `windrow device DIR --json` prints them
+    #[arg(long, value_name = "FILE", conflicts_with = "device")]
+    pub(in crate::commands::advise) calibration: Option<PathBuf>,
 }
 
 impl DemandArgs {

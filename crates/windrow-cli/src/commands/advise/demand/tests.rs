@@ -2,6 +2,7 @@
 
 use super::flags::WEIGHTS;
 use super::*;
+use crate::commands::advise::device::Device;
 
 fn described() -> DemandArgs {
     DemandArgs {

@@ -23,7 +23,7 @@ fn demand(fractions: Fractions) -> Demand {
         fractions,
         scan_length: 10.0,
         memory: None,
-        device: Device::Memory,
+        device: Device::Memory.cost(),
         notes: Vec::new(),
     }
 }
