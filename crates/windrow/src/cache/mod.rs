@@ -9,4 +9,4 @@ mod open_files;
 
 pub(crate) use block_cache::BlockCache;
 pub(crate) use marks::{MarkClock, Marks};
-pub(crate) use open_files::{CachedFile, FileSlot, OpenFile, OpenFiles};
+pub(crate) use open_files::{CachedFile, Excess, FileSlot, OpenFile, OpenFiles};

@@ -2,8 +2,13 @@
 //!
 //! Each file of a version has a [`FileSlot`]. A read borrows the open file from its slot without a lock;
 //! only opening and closing take locks. The clock algorithm closes files that exceed the bounds on their
-//! number and their memory, if no read used them since the hand last passed. A file that can be smaller is shrunk
-//! first. The hand skips files that a reader holds: closing them would free nothing, and they might be opened twice.
+//! number and their memory, if no read used them since the hand last passed. The hand skips files that a reader holds:
+//! closing them would free nothing, and they might be opened twice.
+//!
+//! A file may have *parts* that it can drop without a close and load again. Memory in excess says how many bytes of
+//! each part to drop, and how many bytes of files to close. The hand goes round for one after the other. It forgets the
+//! use of a file only where the file could give what it looks for: otherwise a fast search for one part would make all
+//! files look unused to the slow search for another.
 //!
 //! Invariants:
 //! - I1. A slot that holds a file is on the clock exactly once.
@@ -22,8 +27,18 @@ use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::{Error, Result};
 
+/// The kinds of parts that files may have.
+const PARTS: usize = 2;
+
+/// The bytes that open files should free: of each part in this order, and then by closes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Excess {
+    pub(crate) parts: [u64; PARTS],
+    pub(crate) files: u64,
+}
+
 /// A file that [`OpenFiles`] keeps open.
-pub(crate) trait CachedFile {
+pub(crate) trait CachedFile: Sized {
     /// What a slot keeps while its file is closed.
     type State: Debug + Default;
     /// The bound on the memory of all open files.
@@ -33,15 +48,16 @@ pub(crate) trait CachedFile {
     fn memory_bytes(&self) -> u64 {
         0
     }
-    /// Whether open files hold too much memory once `closed_bytes` of it are free.
-    fn exceeds(_budget: &Self::Budget, _closed_bytes: u64) -> bool {
+    /// What all open files should free.
+    fn excess(_budget: &Self::Budget) -> Excess {
+        Excess::default()
+    }
+    /// Whether the file has a part now that it can drop.
+    fn has_part(&self, _part: usize) -> bool {
         false
     }
-    /// The same file with less in memory, which loads the rest again on demand; `None` if it has the least.
-    fn shrunk(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
+    /// The same file without a part, which it loads again on demand. It holds less memory.
+    fn without(&self, _part: usize) -> Option<Self> {
         None
     }
 }
@@ -95,6 +111,15 @@ impl<F: CachedFile> FileSlot<F> {
     /// Keeps others from opening the file.
     pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.opening.lock()
+    }
+
+    /// Whether the hand passes `file`, which the slot holds: it was used since the hand last passed, which this call
+    /// forgets, a reader holds it, or it is `spared`.
+    fn is_kept(self: &Arc<Self>, file: &Arc<F>, spared: Option<&Arc<Self>>) -> bool {
+        let used = self.used.swap(false, Ordering::Relaxed);
+        // The slot holds one reference, and `file` is another.
+        let is_read = Arc::strong_count(file) > 2;
+        used || is_read || spared.is_some_and(|slot| Arc::ptr_eq(self, slot))
     }
 
     /// Closes the file, if it is open, once its last reader drops it.
@@ -226,52 +251,82 @@ impl<F: CachedFile> OpenFiles<F> {
         mut clock: MutexGuard<'_, VecDeque<Weak<FileSlot<F>>>>,
         spared: Option<&Arc<FileSlot<F>>>,
     ) {
-        let mut closed = Vec::new();
-        let mut closed_bytes = 0;
-        let is_over = |open: usize, closed_bytes: u64| {
-            open > self.open_max || (open > 1 && F::exceeds(&self.budget, closed_bytes))
-        };
-        // Every file gets at most one more chance, and is shrunk at most once, so the hand stops after three rounds.
-        let mut steps = 3 * clock.len();
-        while is_over(clock.len(), closed_bytes) && steps > 0 {
+        let mut dropped = Vec::new();
+        let excess = F::excess(&self.budget);
+        // What one search does not find, the next one should.
+        let mut missing = 0;
+        for (part, bytes) in excess.parts.into_iter().enumerate() {
+            let wanted = missing + bytes;
+            missing = Self::drop_parts(&mut clock, spared, part, wanted, &mut dropped);
+        }
+        self.close_files(&mut clock, spared, missing + excess.files, &mut dropped);
+        // Files are closed outside the lock.
+        drop(clock);
+        drop(dropped);
+    }
+
+    /// Drops about `wanted` bytes of a part of the least used files. Returns how many bytes are still wanted.
+    fn drop_parts(
+        clock: &mut VecDeque<Weak<FileSlot<F>>>,
+        spared: Option<&Arc<FileSlot<F>>>,
+        part: usize,
+        mut wanted: u64,
+        dropped: &mut Vec<Arc<F>>,
+    ) -> u64 {
+        // Every file gets at most one more chance, so the hand stops after two rounds.
+        let mut steps = 2 * clock.len();
+        while wanted > 0 && steps > 0 {
             steps -= 1;
             let Some(weak) = clock.pop_front() else { break };
             let Some(candidate) = weak.upgrade() else {
                 continue;
             };
-            let used = candidate.used.swap(false, Ordering::Relaxed);
-            let file = candidate.peek();
-            // The slot holds one reference, and `file` is another.
-            let is_read = file
-                .as_ref()
-                .is_some_and(|file| Arc::strong_count(file) > 2);
-            let is_spared = spared.is_some_and(|slot| Arc::ptr_eq(&candidate, slot));
-            if used || is_read || is_spared {
-                clock.push_back(weak);
+            let Some(file) = candidate.peek() else {
+                continue;
+            };
+            clock.push_back(weak);
+            if !file.has_part(part) || candidate.is_kept(&file, spared) {
                 continue;
             }
-            closed_bytes += file.as_ref().map_or(0, |file| file.memory_bytes());
-            let is_many = clock.len() >= self.open_max;
-            let shrunk = file
-                .as_ref()
-                .filter(|_| !is_many)
-                .and_then(|file| file.shrunk());
-            if let Some(shrunk) = shrunk {
-                // What both have counts in both.
-                closed_bytes -= shrunk.memory_bytes();
+            if let Some(less) = file.without(part) {
+                wanted =
+                    wanted.saturating_sub(file.memory_bytes().saturating_sub(less.memory_bytes()));
                 // A slot that was closed meanwhile stays closed.
                 candidate
                     .file
-                    .compare_and_swap(&file, Some(Arc::new(shrunk)));
-                clock.push_back(weak);
-            } else {
-                candidate.close();
+                    .compare_and_swap(&Some(Arc::clone(&file)), Some(Arc::new(less)));
+                dropped.push(file);
             }
-            closed.push(file);
         }
-        // Files are closed outside the lock.
-        drop(clock);
-        drop(closed);
+        wanted
+    }
+
+    /// Closes about `wanted` bytes of the least used files, and as many files as exceed the bound on their number.
+    fn close_files(
+        &self,
+        clock: &mut VecDeque<Weak<FileSlot<F>>>,
+        spared: Option<&Arc<FileSlot<F>>>,
+        mut wanted: u64,
+        dropped: &mut Vec<Arc<F>>,
+    ) {
+        let mut steps = 2 * clock.len();
+        while (clock.len() > self.open_max || (clock.len() > 1 && wanted > 0)) && steps > 0 {
+            steps -= 1;
+            let Some(weak) = clock.pop_front() else { break };
+            let Some(candidate) = weak.upgrade() else {
+                continue;
+            };
+            let Some(file) = candidate.peek() else {
+                continue;
+            };
+            if candidate.is_kept(&file, spared) {
+                clock.push_back(weak);
+                continue;
+            }
+            wanted = wanted.saturating_sub(file.memory_bytes());
+            candidate.close();
+            dropped.push(file);
+        }
     }
 }
 

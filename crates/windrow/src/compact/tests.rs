@@ -15,11 +15,10 @@ use crate::base::{
 };
 use crate::cache::BlockCache;
 use crate::codec::Compression;
-use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
-use crate::table::{FileMeta, Table, TableContext, TableFiles, TableOptions};
+use crate::table::{FileMeta, Table, TableContext, TableFiles, TableFilters, TableOptions};
 use crate::value::{ValueFileMeta, ValueReadBuffers};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
@@ -174,8 +173,9 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
         cache: Arc::new(BlockCache::new(1 << 20)),
         clock: Arc::default(),
         memory: Arc::default(),
+        piece_reads: Arc::default(),
     };
-    let table = Arc::new(Table::open(meta, reading, LoadedUnits::ALL, None).unwrap());
+    let table = Arc::new(Table::open(meta, reading, TableFilters::WHOLE, None).unwrap());
     let mut cursor = table.cursor(0);
     cursor.seek_to_first().unwrap();
     let mut entries = Vec::new();

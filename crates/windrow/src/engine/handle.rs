@@ -96,6 +96,7 @@ impl Handle {
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             clock: Arc::clone(&clock),
             memory: Arc::clone(&memory.tables),
+            piece_reads: Arc::default(),
         };
         let tables = OpenTables::new(context);
         let values = OpenValues::new(

@@ -8,9 +8,12 @@
 //! rates of false positives multiply: a reader that loads the first two spends the bits of two, and rejects
 //! the same part of the keys as one filter with these bits.
 //!
+//! A unit is stored in pieces (`table/format/filter_unit.rs`). A probe needs one line and the unit's shape, so a reader
+//! without the unit in memory reads one piece.
+//!
 //! Invariants:
 //! - I1. A key that was added is never rejected.
-//! - I2. A unit has exactly the length of its number of lines.
+//! - I2. A unit has exactly the number of lines that its shape says.
 //!
 //! Concurrency: a filter is immutable and shared freely.
 
@@ -26,7 +29,11 @@ pub(crate) const FILTER_UNITS_MAX: usize = 4;
 
 const ALGORITHM: u8 = 1;
 const LINE_WORDS: usize = 8;
-const LINE_BYTES: usize = LINE_WORDS * 8;
+pub(crate) const LINE_BYTES: usize = LINE_WORDS * 8;
+
+/// The stored bytes of a [`UnitShape`].
+pub(crate) const SHAPE_BYTES: usize = 8;
+
 const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
 const PROBES_MAX: u8 = 16;
 
@@ -39,7 +46,7 @@ const SALTS: [u64; FILTER_UNITS_MAX] = [
     0xd6e8_feb8_6659_fd93,
 ];
 
-/// The number of filter units in memory, for each segment of a file.
+/// A number of filter units for each segment of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoadedUnits(u64);
 
@@ -68,6 +75,13 @@ impl LoadedUnits {
         self.0 += 1 << (4 * segment);
     }
 
+    /// Lowers the units of `segment` to at most `units`.
+    pub(crate) fn limit(&mut self, segment: usize, units: usize) {
+        let shift = 4 * segment;
+        let lowered = self.of(segment).min(units) as u64;
+        self.0 = self.0 & !(0xf << shift) | lowered << shift;
+    }
+
     /// All counts in one word.
     pub(crate) fn to_word(self) -> u64 {
         self.0
@@ -84,7 +98,91 @@ const _: () = assert!(4 * SEGMENTS_MAX <= 64 && FILTER_UNITS_MAX < 16);
 /// Eight words that share a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line([u64; LINE_WORDS]);
+pub(crate) struct Line([u64; LINE_WORDS]);
+
+impl Line {
+    /// Reads a line.
+    pub(crate) fn read(bytes: &[u8; LINE_BYTES]) -> Self {
+        let mut words = [0; LINE_WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Self(words)
+    }
+
+    /// Appends the line to `output`.
+    pub(crate) fn write(&self, output: &mut Vec<u8>) {
+        for word in self.0 {
+            output.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Whether the line has all bits of a key whose salted hash is `hash`.
+    #[inline]
+    fn has_all(&self, hash: u64, probes: u8) -> bool {
+        let mut bits = Bits::of(hash);
+        for _ in 0..probes {
+            let (word, mask) = bits.next();
+            if self.0[word] & mask == 0 {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// What a filter unit is, beside its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnitShape {
+    pub(crate) lines: u32,
+    probes: u8,
+    /// The place of the unit among those of its segment.
+    number: u8,
+}
+
+impl UnitShape {
+    /// The shape as it is stored.
+    pub(crate) fn encode(self) -> [u8; SHAPE_BYTES] {
+        let mut bytes = [ALGORITHM, self.probes, self.number, 0, 0, 0, 0, 0];
+        bytes[4..].copy_from_slice(&self.lines.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the shape of unit `number` with `lines` lines.
+    pub(crate) fn decode(bytes: &[u8], number: usize, lines: u32) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let start = reader.clone();
+        let [algorithm, probes, stored_number, zero] = reader.array::<4>("a filter is cut off")?;
+        if algorithm != ALGORITHM {
+            return Err(start.unsupported("a filter of an unknown kind"));
+        }
+        let stored_lines = reader.u32("a filter is cut off")?;
+        if stored_lines != lines
+            || usize::from(stored_number) != number
+            || number >= FILTER_UNITS_MAX
+            || !(1..=PROBES_MAX).contains(&probes)
+            || zero != 0
+        {
+            return Err(start.error("a filter does not fit its header"));
+        }
+        Ok(Self {
+            lines,
+            probes,
+            number: stored_number,
+        })
+    }
+
+    /// Whether `line`, the line of `hash`, says that the key may be in the segment.
+    pub(crate) fn passes(self, line: &Line, hash: u64) -> bool {
+        let salt = SALTS[usize::from(self.number) % FILTER_UNITS_MAX];
+        line.has_all(hash.wrapping_mul(salt), self.probes)
+    }
+}
+
+/// The number of the line that unit `number` of `lines` lines has for `hash`.
+pub(crate) fn line_number(hash: u64, number: usize, lines: u32) -> usize {
+    line_of(hash.wrapping_mul(SALTS[number]), lines)
+}
 
 /// The bits of one hash within its line.
 #[derive(Debug, Clone, Copy)]
@@ -135,19 +233,14 @@ impl FilterBuilder {
         self.hashes.capacity() * size_of::<u64>()
     }
 
-    /// Appends unit `number` to `output`; returns false and writes nothing if there are no keys or no
-    /// bits.
-    pub(crate) fn finish(&self, number: u8, bits_per_key: f64, output: &mut Vec<u8>) -> bool {
-        let Some(&salt) = SALTS.get(usize::from(number)) else {
-            return false;
-        };
+    /// Unit `number`; `None` if there are no keys or no bits.
+    pub(crate) fn unit(&self, number: u8, bits_per_key: f64) -> Option<Filter> {
+        let salt = *SALTS.get(usize::from(number))?;
         if self.hashes.is_empty() || bits_per_key <= 0.0 {
-            return false;
+            return None;
         }
         let lines = lines_for(self.hashes.len(), bits_per_key);
         let probes = probes_for(bits_per_key);
-        output.extend_from_slice(&[ALGORITHM, probes, number, 0]);
-        output.extend_from_slice(&lines.to_le_bytes());
         let mut filter = vec![Line([0; LINE_WORDS]); lines as usize];
         for &hash in &self.hashes {
             let hash = hash.wrapping_mul(salt);
@@ -158,11 +251,12 @@ impl FilterBuilder {
                 line.0[word] |= mask;
             }
         }
-        output.reserve(filter.len() * LINE_BYTES);
-        for word in filter.iter().flat_map(|line| &line.0) {
-            output.extend_from_slice(&word.to_le_bytes());
-        }
-        true
+        Some(Filter {
+            lines: filter.into(),
+            probes,
+            number,
+            salt,
+        })
     }
 }
 
@@ -238,68 +332,50 @@ pub(crate) fn keys_present(probed: f64, passed: f64, rates: impl IntoIterator<It
     present.clamp(0.0, probed).round() as u64
 }
 
-/// A filter in memory.
-#[derive(Debug)]
+/// A filter unit in memory.
+#[derive(Debug, Clone)]
 pub(crate) struct Filter {
     lines: Box<[Line]>,
     probes: u8,
+    number: u8,
     salt: u64,
 }
 
 impl Filter {
-    /// Reads one unit.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut reader = Reader::new(bytes);
-        let start = reader.clone();
-        let [algorithm, probes, number, zero] = reader.array::<4>("a filter is cut off")?;
-        if algorithm != ALGORITHM {
-            return Err(start.unsupported("a filter of an unknown kind"));
-        }
-        let count = reader.u32("a filter is cut off")?;
-        let (lines, rest) = reader.rest().as_chunks::<LINE_BYTES>();
+    /// The unit of this shape; `None` if the number of `lines` is another.
+    pub(crate) fn new(shape: UnitShape, lines: Vec<Line>) -> Option<Self> {
         // I2
-        if lines.len() as u64 != u64::from(count)
-            || count == 0
-            || !rest.is_empty()
-            || !(1..=PROBES_MAX).contains(&probes)
-            || zero != 0
-        {
-            return Err(start.error("a filter does not fit its header"));
-        }
-        let Some(&salt) = SALTS.get(usize::from(number)) else {
-            return Err(start.error("a filter's number is out of range"));
-        };
-        let lines = lines
-            .iter()
-            .map(|line| {
-                let mut words = [0; LINE_WORDS];
-                for (word, bytes) in words.iter_mut().zip(line.as_chunks::<8>().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
-                Line(words)
-            })
-            .collect();
-        Ok(Self {
-            lines,
-            probes,
-            salt,
+        (lines.len() as u64 == u64::from(shape.lines)).then(|| Self {
+            lines: lines.into(),
+            probes: shape.probes,
+            number: shape.number,
+            salt: SALTS[usize::from(shape.number) % FILTER_UNITS_MAX],
         })
+    }
+
+    /// What the unit is, beside its lines.
+    pub(crate) fn shape(&self) -> UnitShape {
+        #[expect(clippy::cast_possible_truncation, reason = "the count is a u32")]
+        let lines = self.lines.len() as u32;
+        UnitShape {
+            lines,
+            probes: self.probes,
+            number: self.number,
+        }
+    }
+
+    /// All lines, in order.
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
     }
 
     /// Whether the key with this hash may be in the segment (I1).
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let hash = hash.wrapping_mul(self.salt);
-        #[expect(clippy::cast_possible_truncation, reason = "decode read it from a u32")]
+        #[expect(clippy::cast_possible_truncation, reason = "the count is a u32")]
         let line = &self.lines[line_of(hash, self.lines.len() as u32)];
-        let mut bits = Bits::of(hash);
-        for _ in 0..self.probes {
-            let (word, mask) = bits.next();
-            if line.0[word] & mask == 0 {
-                return false;
-            }
-        }
-        true
+        line.has_all(hash, self.probes)
     }
 
     /// The bytes that this filter holds in memory.

@@ -9,9 +9,7 @@ fn filter_over(keys: u64, bits_per_key: f64) -> Filter {
     for key in 0..keys {
         builder.add(key_hash(&key.to_le_bytes()));
     }
-    let mut unit = Vec::new();
-    assert!(builder.finish(0, bits_per_key, &mut unit));
-    Filter::decode(&unit).unwrap()
+    builder.unit(0, bits_per_key).unwrap()
 }
 
 /// The rate of an unbounded Bloom filter.
@@ -50,9 +48,9 @@ fn no_key_is_rejected_and_few_others_pass() {
 #[test]
 fn no_bits_or_no_keys_make_no_filter() {
     let mut builder = FilterBuilder::default();
-    assert!(!builder.finish(0, 10.0, &mut Vec::new()));
+    assert!(builder.unit(0, 10.0).is_none());
     builder.add(1);
-    assert!(!builder.finish(0, 0.0, &mut Vec::new()));
+    assert!(builder.unit(0, 0.0).is_none());
 }
 
 #[test]
@@ -86,11 +84,7 @@ fn units_are_independent() {
         builder.add(hash(key));
     }
     let units: Vec<Filter> = (0..4)
-        .map(|number| {
-            let mut unit = Vec::new();
-            assert!(builder.finish(number, 3.0, &mut unit));
-            Filter::decode(&unit).unwrap()
-        })
+        .map(|number| builder.unit(number, 3.0).unwrap())
         .collect();
     let mut passed = [0_u32; 5];
     for key in KEYS..6 * KEYS {
@@ -120,19 +114,30 @@ proptest! {
         for &hash in &hashes {
             builder.add(hash);
         }
-        let mut unit = Vec::new();
-        prop_assert!(builder.finish(number, bits_per_key, &mut unit));
-        let filter = Filter::decode(&unit).unwrap();
-        prop_assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
+        let unit = builder.unit(number, bits_per_key).unwrap();
+        prop_assert!(hashes.iter().all(|&hash| unit.may_contain(hash)));
+        // A line and the shape alone answer as the unit does.
+        let shape = unit.shape();
+        let stored = shape.encode();
+        prop_assert_eq!(UnitShape::decode(&stored, number.into(), shape.lines), Ok(shape));
+        for hash in hashes.iter().flat_map(|hash| [*hash, hash ^ 1]) {
+            let line = &unit.lines()[line_number(hash, number.into(), shape.lines)];
+            prop_assert_eq!(shape.passes(line, hash), unit.may_contain(hash));
+        }
         // I2
-        unit.push(0);
-        prop_assert!(Filter::decode(&unit).is_err());
+        let mut lines = unit.lines().to_vec();
+        prop_assert!(Filter::new(shape, lines.clone()).is_some());
+        lines.push(lines[0]);
+        prop_assert!(Filter::new(shape, lines).is_none());
     }
 
     #[test]
-    fn decoding_anything_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(filter) = Filter::decode(&bytes) {
-            filter.may_contain(u64::MAX);
+    fn decoding_anything_never_panics(
+        bytes in proptest::collection::vec(any::<u8>(), 0..20),
+        number in 0..6_usize,
+    ) {
+        if let Ok(shape) = UnitShape::decode(&bytes, number, 1) {
+            shape.passes(&Line::read(&[9; LINE_BYTES]), u64::MAX);
         }
     }
 }

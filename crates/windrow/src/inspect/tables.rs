@@ -15,7 +15,7 @@ use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
 use crate::table::{
     FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, ReferenceList, Referred,
-    TopLevelIndex,
+    TopLevelIndex, UnitLayout,
 };
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
@@ -249,6 +249,19 @@ impl Table<'_> {
         move |error| error.in_file(self.file.name, offset)
     }
 
+    /// The number of pieces of a filter unit, and the unit.
+    fn filter_unit(
+        &self,
+        segment: &Segment,
+        unit: Handle,
+        number: usize,
+    ) -> Result<(usize, Filter)> {
+        let damaged = self.damaged(unit.offset);
+        let layout = UnitLayout::new(unit, number).map_err(&damaged)?;
+        let filter = layout.decode(&self.read(unit)?, self.place(segment.id, unit.offset));
+        Ok((layout.pieces(), filter.map_err(damaged)?))
+    }
+
     /// Shows one segment: its metadata, then its data.
     fn segment(&self, segment: &Segment, report: &mut Report<'_>) -> Result<()> {
         let footer = &segment.footer;
@@ -277,11 +290,12 @@ impl Table<'_> {
                 }
             }
         }
-        for handle in footer.filter_units() {
-            let filter = self.block(segment, handle, Filter::decode);
-            if let Some(found) = report.sound(filter)? {
-                let bytes = found.memory_bytes() as u64;
-                report.show(&block_record("filter", handle).number("bits", bytes * 8))?;
+        for (number, handle) in footer.filter_units().enumerate() {
+            let filter = self.filter_unit(segment, handle, number);
+            if let Some((pieces, found)) = report.sound(filter)? {
+                let bits = found.memory_bytes() as u64 * 8;
+                let record = block_record("filter", handle).number("bits", bits);
+                report.show(&record.number("pieces", pieces as u64))?;
             }
         }
         let Some(index) = report.sound(self.index(segment))? else {

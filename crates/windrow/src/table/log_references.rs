@@ -19,7 +19,7 @@ impl Table {
             return Ok(ReferenceList::default());
         }
         let file = self.file()?;
-        segment.log_references(&*file.file, &self.name, self.number)
+        segment.log_references(self.segment_file(&file))
     }
 
     /// Reads the references of each segment to value logs.

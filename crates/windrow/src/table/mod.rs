@@ -21,12 +21,14 @@ mod tests;
 pub(crate) use format::{
     FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences, LogSums,
     Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences, TopLevelIndex,
-    cost_per_byte, superseded_part,
+    UnitLayout, cost_per_byte, superseded_part,
 };
 #[cfg(test)]
 pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
+#[cfg(test)]
+pub(crate) use read::TableFilters;
 pub(crate) use read::{
     Bounds, Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor, TableFiles,
 };

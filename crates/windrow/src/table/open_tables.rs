@@ -1,17 +1,21 @@
 //! The tables in memory, bounded by their bytes, and the filter units that each has.
 //!
+//! A table is opened with its filters in memory if there is space for them, and else reads them by pieces. Memory in
+//! excess takes filters from tables that are used little. A table whose pieces have cost as many reads as its filters
+//! would have loads them: the tables that are probed most, as those of upper levels, get theirs first.
+//!
 //! Concurrency: that of [`OpenFiles`].
 
 use std::sync::Arc;
 
 use crate::base::Result;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
+use crate::cache::{CachedFile, Excess, FileSlot, OpenFile, OpenFiles};
 use crate::filter::LoadedUnits;
 
 use super::format::FileMeta;
-use super::memory::TableMemory;
-use super::read::{Table, TableContext};
+use super::memory::{FILTERS, PARTITIONS, TableMemory};
+use super::read::{Segment, SegmentFilter, Table, TableContext, TableFilters};
 
 /// Holds the table of one file while it is open.
 pub(crate) type TableSlot = FileSlot<Table>;
@@ -19,7 +23,7 @@ pub(crate) type TableSlot = FileSlot<Table>;
 /// An open table, borrowed from its slot.
 pub(crate) type OpenTable = OpenFile<Table>;
 
-/// How many units of its filters a table has in memory while it is open, as a word.
+/// How many units of its filters are allocated to a table, as a word.
 #[derive(Debug)]
 pub(crate) struct FilterUnits(AtomicU64);
 
@@ -46,12 +50,25 @@ impl CachedFile for Table {
             .sum()
     }
 
-    fn exceeds(budget: &Arc<TableMemory>, closed_bytes: u64) -> bool {
-        budget.tables.bytes().saturating_sub(closed_bytes) > budget.tables_max()
+    fn excess(budget: &Arc<TableMemory>) -> Excess {
+        TableMemory::excess(budget)
     }
 
-    fn shrunk(&self) -> Option<Self> {
-        Self::shrunk(self)
+    fn has_part(&self, part: usize) -> bool {
+        let has_part = |segment: &Arc<Segment>| match part {
+            PARTITIONS => segment.has_partitions(),
+            FILTERS => segment.filter.can_be_dropped(),
+            _ => false,
+        };
+        self.segments.iter().any(has_part)
+    }
+
+    fn without(&self, part: usize) -> Option<Self> {
+        match part {
+            PARTITIONS => self.without_partitions(),
+            FILTERS => self.without_filters(),
+            _ => None,
+        }
     }
 }
 
@@ -62,10 +79,36 @@ impl TableSlot {
         Self::new(self.filter_units().with_all_after(segments).into())
     }
 
-    /// How many units of its filters the table has in memory while it is open.
+    /// How many units of its filters are allocated to the table.
     pub(crate) fn filter_units(&self) -> LoadedUnits {
         LoadedUnits::from_word(self.state.0.load(Ordering::Relaxed))
     }
+
+    /// How many units of its filters the table has in memory while it is open: none of the segments that it reads by
+    /// pieces now. And how many units its probes use.
+    pub(crate) fn used_units(&self) -> UsedUnits {
+        let allocated = self.filter_units();
+        let mut units = UsedUnits {
+            in_memory: allocated,
+            probed: allocated,
+        };
+        let table = self.peek();
+        let segments = table.iter().flat_map(|table| &table.segments);
+        for (position, segment) in segments.enumerate() {
+            if let SegmentFilter::ByPieces(_) = segment.filter {
+                units.in_memory.limit(position, 0);
+                units.probed.limit(position, 1);
+            }
+        }
+        units
+    }
+}
+
+/// The filter units that a table uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsedUnits {
+    pub(crate) in_memory: LoadedUnits,
+    pub(crate) probed: LoadedUnits,
 }
 
 /// Opens tables on demand and closes the least recently used.
@@ -94,8 +137,8 @@ impl OpenTables {
     /// The table in `slot`, opened as `meta` describes it if need be.
     #[inline]
     pub(crate) fn get(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
-        if self.context.memory.take_over() {
-            self.fit();
+        if self.context.memory.take_due() {
+            self.settle();
         }
         match slot.get() {
             Some(table) => Ok(table),
@@ -115,7 +158,11 @@ impl OpenTables {
         meta: &FileMeta,
         known: Option<&Table>,
     ) -> Result<OpenTable> {
-        let open = || self.open_anew(meta, slot.filter_units(), known);
+        let open = || {
+            let filters = self.filters(meta, slot.filter_units());
+            let table = self.open_table(meta, filters, known)?;
+            Ok(Arc::new(table.at_home(slot)))
+        };
         let table = self.tables.open(slot, open)?;
         self.fit_cache();
         Ok(table)
@@ -125,7 +172,7 @@ impl OpenTables {
     /// open. Its readers keep the old table.
     pub(crate) fn set_filter_units(
         &self,
-        slot: &TableSlot,
+        slot: &Arc<TableSlot>,
         meta: &FileMeta,
         units: LoadedUnits,
     ) -> Result<()> {
@@ -133,8 +180,8 @@ impl OpenTables {
         if slot.filter_units() != units
             && let Some(known) = slot.peek()
         {
-            let table = self.open_anew(meta, units, Some(&known))?;
-            self.tables.replace(slot, table);
+            let table = self.open_table(meta, self.filters(meta, units), Some(&known))?;
+            self.tables.replace(slot, Arc::new(table.at_home(slot)));
         }
         // If the open failed, the table keeps the units that it has.
         slot.state.0.store(units.to_word(), Ordering::Relaxed);
@@ -156,19 +203,56 @@ impl OpenTables {
         }
     }
 
-    /// Opens the file that `meta` describes with `units` of its filters, even if it is open already.
-    /// Segments that `known` has too are reused.
-    pub(crate) fn open_anew(
-        &self,
-        meta: &FileMeta,
-        units: LoadedUnits,
-        known: Option<&Table>,
-    ) -> Result<Arc<Table>> {
-        let open = || Table::open(meta, self.context.clone(), units, known);
-        self.tables.unless_closed(open)?.map(Arc::new)
+    /// Opens the file that `meta` describes with its filters in memory, even if it is open already.
+    pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
+        self.open_table(meta, TableFilters::WHOLE, None)
+            .map(Arc::new)
     }
 
-    /// Closes tables beyond the bounds, and fits the cache into what is left.
+    /// Segments that `known` has too are reused.
+    fn open_table(
+        &self,
+        meta: &FileMeta,
+        filters: TableFilters,
+        known: Option<&Table>,
+    ) -> Result<Table> {
+        let open = || Table::open(meta, self.context.clone(), filters, known);
+        self.tables.unless_closed(open)?
+    }
+
+    /// The filters that the table of `meta` is opened with, of which `units` are allocated to it.
+    fn filters(&self, meta: &FileMeta, units: LoadedUnits) -> TableFilters {
+        let segments = meta.segments.iter().enumerate();
+        let bytes = segments.flat_map(|(position, segment)| {
+            let allocated = segment.filter_units.iter().take(units.of(position));
+            allocated.copied()
+        });
+        let bytes = bytes.fold(0, u64::saturating_add);
+        TableFilters {
+            units,
+            are_whole: self.context.memory.has_space_for_filter(bytes),
+        }
+    }
+
+    /// Loads the filters that tables want, and closes tables beyond the bounds.
+    #[cold]
+    fn settle(&self) {
+        for slot in self.context.piece_reads.take_wanted() {
+            let Some(slot) = slot.upgrade() else { continue };
+            let opening = slot.lock();
+            // A table whose filters cannot be read reads on by pieces, which report what fails.
+            let table = slot
+                .peek()
+                .and_then(|table| table.with_whole_filters().ok()?);
+            if let Some(table) = table {
+                self.tables.replace(&slot, Arc::new(table));
+            }
+            drop(opening);
+        }
+        self.fit();
+    }
+
+    /// Drops parts of tables and closes tables beyond the bounds, and fits the cache into what is left.
     pub(crate) fn fit(&self) {
         self.tables.fit();
         self.fit_cache();

@@ -12,8 +12,11 @@ use crate::filter::keys_present;
 /// The number of probes, which estimates the fraction to within two percent.
 const PROBES: usize = 1024;
 
-/// About how many of the keys with these hashes `older` has; all if its filters are too small.
+/// About how many of the keys with these hashes `older` has; all if its filters are too small or cannot be read.
 pub(super) fn keys_in(older: &Table, hashes: &[u64]) -> u64 {
+    // So many probes by pieces would read each piece many times.
+    let whole = older.with_whole_filters().unwrap_or_default();
+    let older = whole.as_ref().unwrap_or(older);
     let step = (hashes.len() / PROBES).max(1);
     let (mut probed, mut passed) = (0_u64, 0_u64);
     for &hash in hashes.iter().step_by(step) {

@@ -193,7 +193,7 @@ impl SegmentCheck<'_> {
         if indexed > block || (new_key && indexed != block) {
             return Err("the index leads past an entry");
         }
-        if new_key && !self.segment.may_contain(key_hash(key)) {
+        if new_key && !self.segment.filter.may_contain(key_hash(key)) {
             return Err("the filter rejects a key of the segment");
         }
         let tally = &mut self.tally;

@@ -28,7 +28,7 @@ use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties, ReferenceList,
-    References, SegmentMeta, SegmentReferences, file_name,
+    References, SegmentMeta, SegmentReferences, file_name, write_pieces,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -285,14 +285,17 @@ impl TableWriter {
         self.finish_block(None)?;
 
         let mut filters = [Handle::default(); FILTER_UNITS_MAX];
-        let mut unit = Vec::new();
         let wanted = self.options.filter_units;
         for ((number, bits_per_key), handle) in (0..).zip(wanted).zip(&mut filters) {
-            unit.clear();
-            if !self.filter.finish(number, bits_per_key, &mut unit) {
+            let Some(unit) = self.filter.unit(number, bits_per_key) else {
                 break;
-            }
-            *handle = self.output.append(|buffer| plain(&unit, buffer))?;
+            };
+            handle.offset = self.output.writer.position();
+            write_pieces(&unit, handle.offset, |body| {
+                self.output.append(|buffer| plain(body, buffer))?;
+                Ok::<_, Error>(self.output.writer.position())
+            })?;
+            handle.length = self.output.writer.position() - handle.offset;
         }
         let mut partitions = Handle {
             offset: self.output.writer.position(),

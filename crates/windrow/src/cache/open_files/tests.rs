@@ -26,8 +26,11 @@ impl CachedFile for File {
         self.held.bytes()
     }
 
-    fn exceeds(budget: &Budget, closed_bytes: u64) -> bool {
-        budget.tracker.bytes() - closed_bytes > budget.bytes_max
+    fn excess(budget: &Budget) -> Excess {
+        Excess {
+            files: budget.tracker.bytes().saturating_sub(budget.bytes_max),
+            ..Excess::default()
+        }
     }
 }
 

@@ -294,6 +294,7 @@ impl Engine {
             ..Stats::default()
         };
         self.counters.fill(&mut stats);
+        stats.filter_piece_loads = self.tables.context().piece_reads.loads();
         let now = self.options.runtime.now();
         stats.keyspaces = self
             .keyspaces

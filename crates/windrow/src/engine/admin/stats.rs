@@ -73,6 +73,8 @@ pub struct Stats {
     pub block_loads: u64,
     /// Bytes of those blocks.
     pub block_load_bytes: u64,
+    /// Pieces of filters that are not in memory as a whole, which reads had to load or verify.
+    pub filter_piece_loads: u64,
     /// Filters probed.
     pub filter_probes: u64,
     /// Filters that excluded the key.
@@ -258,7 +260,8 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Gets since the open that found a value or its pointer in this level.
     pub gets_answered: u64,
-    /// Bytes of filters that its tables keep in memory while they are open.
+    /// Bytes of filters that its tables keep in memory while they are open. A table that reads its filters by pieces now
+    /// counts none.
     pub filter_bytes: u64,
     /// The average number of false-positive reads of a get of an absent key: the sum of the false-positive
     /// rates of the runs of level 0, and the average rate of the files of a deeper level. A key between two

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::stats::VerifyReport;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::{Engine, KeyspaceCore};
-use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{ValueState, Version};
 use crate::table::Referred;
@@ -53,7 +52,7 @@ impl Engine {
         {
             report.files += 1;
             // Opened again, so that footers, indexes and filters are read again.
-            match self.tables.open_anew(&file.meta, LoadedUnits::ALL, None) {
+            match self.tables.open_anew(&file.meta) {
                 Ok(table) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;

@@ -1,4 +1,4 @@
-//! The filter units that the tables of a keyspace keep in memory.
+//! The filter units that are allocated to the tables of a keyspace.
 //!
 //! After a change of the tree the policy allocates filter bits to all its files. In a large tree one job changes
 //! little, so a new allocation waits until a fraction of the entries has changed. A file without an allocation keeps
@@ -18,7 +18,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Cursor, Result};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
-use crate::filter::{FILTER_UNITS_MAX, units_rate};
+use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, units_rate};
 use crate::manifest::{FileHandle, Level};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::policy::{self, Claim};
@@ -116,31 +116,36 @@ impl Engine {
     }
 }
 
-/// Each segment of `file`, with the bytes of the filter units that it may keep in memory.
-fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64])> {
-    let units = file.slot().filter_units();
+/// Each segment of `file`, with the bytes of its first filter units, as many as `units` says.
+fn with_units(
+    file: &FileHandle,
+    units: LoadedUnits,
+) -> impl Iterator<Item = (&SegmentMeta, &[u64])> {
     let segments = file.meta.segments.iter().enumerate();
     segments.map(move |(number, segment)| {
         let written = segment.filter_unit_count();
-        let loaded = &segment.filter_units[..units.of(number).min(written)];
-        (segment, loaded)
+        let used = &segment.filter_units[..units.of(number).min(written)];
+        (segment, used)
     })
 }
 
-/// The bytes of the filter units that the files of `level` may keep in memory.
+/// The bytes of the filter units that the files of `level` keep in memory while they are open.
 pub(in crate::engine) fn loaded_bytes(level: &Level) -> u64 {
-    let loaded = level.files().flat_map(|file| loaded_units(file));
-    let units = loaded.flat_map(|(_, loaded)| loaded);
+    let loaded = |file| with_units(file, file.slot().used_units().in_memory);
+    let units = level
+        .files()
+        .flat_map(|file| loaded(file).flat_map(|(_, units)| units));
     units.fold(0, |sum, unit| sum.saturating_add(*unit))
 }
 
 /// The average number of false-positive reads of a get of an absent key in `files`, which are level `level`.
 pub(in crate::engine) fn false_positive_reads(files: &Level, level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
-        let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
-            units_rate(loaded.iter().copied(), segment.entries)
+        let of_segment = |(segment, units): (&SegmentMeta, &[u64])| {
+            units_rate(units.iter().copied(), segment.entries)
         };
-        loaded_units(file).map(of_segment).fold(0.0, f64::add)
+        let probed = with_units(file, file.slot().used_units().probed);
+        probed.map(of_segment).fold(0.0, f64::add)
     };
     if level == 0 {
         return files.files().map(rate).fold(0.0, f64::add);

@@ -53,6 +53,7 @@ impl Fixture {
             cache: Arc::new(BlockCache::new(1 << 20)),
             clock: Arc::default(),
             memory: Arc::default(),
+            piece_reads: Arc::default(),
         };
         Self {
             tables: Arc::new(OpenTables::new(context)),

@@ -1,6 +1,7 @@
 //! What a table file is made of beside its blocks, and what the manifest records of it. The bytes are
 //! described in `docs/format.md`.
 
+mod filter_unit;
 mod footer;
 mod index;
 mod meta;
@@ -8,6 +9,7 @@ mod properties;
 mod references;
 mod sums;
 
+pub(crate) use filter_unit::{UnitLayout, write_pieces};
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
 pub(crate) use meta::{FileMeta, SegmentMeta, file_name};

@@ -1,4 +1,5 @@
-//! An open segment: its top-level index, filters and properties in memory, and the index partitions that reads needed.
+//! An open segment: its top-level index and properties in memory, its filter in one of two forms, and the index
+//! partitions that reads needed.
 //!
 //! Invariant I1: everything loaded here agrees with the footer, and the footer with the manifest.
 //!
@@ -8,25 +9,28 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use crate::base::{Error, FileNumber, Held, MemoryTracker, Result, SegmentId};
+use crate::base::{Error, FileNumber, Held, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::cache::Marks;
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
-use crate::filter::{Filter, units_rate};
+use crate::filter::{FILTER_UNITS_MAX, Filter};
 use crate::vfs::{File, read_exact_at};
 
 use super::super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, IndexPartition, Properties, ReferenceList, SegmentMeta,
-    TopLevelIndex, footer_place,
+    TopLevelIndex, UnitLayout, footer_place,
 };
+use super::super::memory::{HeldPart, TableMemory};
+use super::filter::{FilterForm, PiecedFilter, SMALL_FILTER_BYTES, SegmentFilter, WholeFilter};
 
 /// A segment of an open table.
 #[derive(Debug)]
 pub(crate) struct Segment {
     parts: Arc<SegmentParts>,
+    pub(crate) filter: SegmentFilter,
     /// The partitions of the index, each loaded by the first read that needs it.
-    partitions: Box<[OnceLock<Box<LoadedPartition>>]>,
+    partitions: Box<[OnceLock<Arc<LoadedPartition>>]>,
 }
 
 /// What a segment has in memory whatever was read.
@@ -34,13 +38,14 @@ pub(crate) struct Segment {
 pub(crate) struct SegmentParts {
     pub(crate) id: SegmentId,
     pub(crate) index: TopLevelIndex,
-    pub(crate) filters: Box<[Filter]>,
     pub(crate) properties: Properties,
+    /// The stored bytes of each filter unit.
+    unit_bytes: [u64; FILTER_UNITS_MAX],
     /// The block with the references to value logs; empty if there are none.
     references: Handle,
     /// The blocks that readers may use in place in the mapping.
     pub(crate) marks: Marks,
-    /// The bytes that the segment holds in memory without its partitions, itself included.
+    /// The bytes that the segment holds in memory without its filter and its partitions, itself included.
     held: Held,
 }
 
@@ -48,7 +53,7 @@ pub(crate) struct SegmentParts {
 #[derive(Debug)]
 struct LoadedPartition {
     index: IndexPartition,
-    held: Held,
+    held: HeldPart,
 }
 
 impl Deref for Segment {
@@ -64,11 +69,17 @@ impl Deref for Segment {
 /// segments, so a table without filters opens with one request to the device.
 const TAIL_BYTES: u64 = 8 << 10;
 
+/// The file of a segment.
+#[derive(Clone, Copy)]
+pub(crate) struct SegmentFile<'a> {
+    pub(crate) file: &'a dyn File,
+    pub(crate) name: &'a str,
+    pub(crate) number: FileNumber,
+}
+
 /// Reads the metadata blocks of one segment.
 struct MetadataReader<'a> {
-    file: &'a dyn File,
-    name: &'a str,
-    number: FileNumber,
+    file: SegmentFile<'a>,
     segment: SegmentId,
     /// The end of the segment, from `tail_offset` of the file on; may be empty.
     tail: Vec<u8>,
@@ -76,33 +87,51 @@ struct MetadataReader<'a> {
 }
 
 impl MetadataReader<'_> {
+    fn place(&self, offset: u64) -> Place {
+        Place {
+            file: self.file.number,
+            segment: self.segment,
+            offset,
+        }
+    }
+
     /// Reads the block at `handle` and decodes its payload.
     fn block<T>(
         &self,
         handle: Handle,
         decode: impl FnOnce(&[u8]) -> std::result::Result<T, DecodeError>,
     ) -> Result<T> {
-        let place = Place {
-            file: self.number,
-            segment: self.segment,
-            offset: handle.offset,
-        };
-        let read;
-        let bytes = if let Some(bytes) = self.in_tail(handle) {
-            bytes
-        } else {
-            read = read_exact(self.file, self.name, handle.offset, handle.length)?;
-            &read
-        };
-        verify(bytes, place)
-            .and_then(|(codec, payload)| match codec {
+        self.bytes(handle, |bytes| {
+            verify(bytes, self.place(handle.offset)).and_then(|(codec, payload)| match codec {
                 Compression::None => decode(payload),
                 Compression::Lz4 | Compression::Zstd => {
                     let what = "only data blocks may be compressed";
                     Err(DecodeError::damaged(0, what))
                 }
             })
-            .map_err(|error| error.in_file(self.name, handle.offset))
+        })
+    }
+
+    /// Reads a filter unit, whole.
+    fn filter_unit(&self, unit: &UnitLayout) -> Result<Filter> {
+        let place = self.place(unit.unit().offset);
+        self.bytes(unit.unit(), |stored| unit.decode(stored, place))
+    }
+
+    /// Reads the bytes at `handle` and decodes them.
+    fn bytes<T>(
+        &self,
+        handle: Handle,
+        decode: impl FnOnce(&[u8]) -> std::result::Result<T, DecodeError>,
+    ) -> Result<T> {
+        let read;
+        let bytes = if let Some(bytes) = self.in_tail(handle) {
+            bytes
+        } else {
+            read = read_exact(self.file, handle.offset, handle.length)?;
+            &read
+        };
+        decode(bytes).map_err(|error| error.in_file(self.file.name, handle.offset))
     }
 
     /// The bytes of `handle`, if the tail has them.
@@ -114,26 +143,24 @@ impl MetadataReader<'_> {
 }
 
 impl Segment {
-    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter.
-    /// `tracker` counts its memory. The file is long enough for the segment.
+    /// Loads the segment of `file` that `meta` describes, with its filter in the form `form`. The file is long enough
+    /// for the segment.
     pub(crate) fn open(
-        file: &dyn File,
-        name: &str,
+        file: SegmentFile<'_>,
         table: &FileMeta,
         meta: &SegmentMeta,
-        filter_units: usize,
-        tracker: &Arc<MemoryTracker>,
+        form: FilterForm,
+        memory: &TableMemory,
     ) -> Result<Self> {
+        let name = file.name;
         let damaged = |what| Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
             .ok_or_else(|| damaged("the recorded length is too short for a segment"))?;
         let tail_offset = meta.end() - meta.length.min(TAIL_BYTES);
         let metadata = MetadataReader {
             file,
-            name,
-            number: table.number,
             segment: meta.id,
-            tail: read_exact(file, name, tail_offset, meta.end() - tail_offset)?,
+            tail: read_exact(file, tail_offset, meta.end() - tail_offset)?,
             tail_offset,
         };
         let (_, footer) = metadata
@@ -156,13 +183,8 @@ impl Segment {
             let bounds = (&*meta.smallest, &*meta.largest);
             TopLevelIndex::decode(payload, bounds, footer.data(), footer.partitions)
         })?;
-        let filters = footer
-            .filter_units()
-            .take(filter_units)
-            .map(|unit| metadata.block(unit, Filter::decode))
-            .collect::<Result<Box<[Filter]>>>()?;
-        let units = footer.filters.map(|unit| unit.length);
-        if index.blocks() as u64 != properties.blocks || units != meta.filter_units {
+        let unit_bytes = footer.filters.map(|unit| unit.length);
+        if index.blocks() as u64 != properties.blocks || unit_bytes != meta.filter_units {
             return Err(Error::corruption(
                 name,
                 footer.properties.offset,
@@ -173,30 +195,76 @@ impl Segment {
             id: meta.id,
             marks: Marks::new(index.blocks()),
             index,
-            filters,
             properties,
+            unit_bytes,
             references,
-            held: Held::new(tracker, 0),
+            held: Held::new(&memory.tables, 0),
         };
         parts.held.set(parts.count_bytes() as u64);
-        Ok(Self::without_partitions(Arc::new(parts)))
+        let filter = parts.filter(&metadata, form, memory)?;
+        Ok(Self::new(Arc::new(parts), filter))
     }
 
-    fn without_partitions(parts: Arc<SegmentParts>) -> Self {
+    /// A segment without index partitions.
+    fn new(parts: Arc<SegmentParts>, filter: SegmentFilter) -> Self {
         let partitions = (0..parts.index.partitions()).map(|_| OnceLock::new());
         Self {
             partitions: partitions.collect(),
+            filter,
             parts,
         }
     }
 
+    /// This segment with its filter in the form `form`.
+    pub(crate) fn with_filter(
+        &self,
+        file: SegmentFile<'_>,
+        form: FilterForm,
+        memory: &TableMemory,
+    ) -> Result<Self> {
+        let metadata = MetadataReader {
+            file,
+            segment: self.id,
+            tail: Vec::new(),
+            tail_offset: 0,
+        };
+        let filter = match (&self.filter, form) {
+            (SegmentFilter::Whole(whole), FilterForm::Whole(units))
+                if units < whole.units().len() =>
+            {
+                whole.first(units, memory)
+            }
+            _ => self.parts.filter(&metadata, form, memory)?,
+        };
+        Ok(self.with(filter))
+    }
+
+    /// This segment with its filter read by pieces; `None` if it has no filter to drop.
+    pub(crate) fn without_filter(&self, memory: &TableMemory) -> Option<Self> {
+        let SegmentFilter::Whole(whole) = &self.filter else {
+            return None;
+        };
+        if !self.filter.can_be_dropped() {
+            return None;
+        }
+        // The unit was loaded, so its layout is known.
+        let filter = self.parts.pieced_filter(whole.units().len(), memory);
+        filter.ok().map(|filter| self.with(filter))
+    }
+
+    /// This segment with another filter, and its partitions.
+    fn with(&self, filter: SegmentFilter) -> Self {
+        Self {
+            parts: Arc::clone(&self.parts),
+            filter,
+            partitions: self.partitions.clone(),
+        }
+    }
+
     /// This segment without index partitions; `None` if it has none.
-    pub(crate) fn shrunk(&self) -> Option<Self> {
-        let is_loaded = |partition: &OnceLock<_>| partition.get().is_some();
-        self.partitions
-            .iter()
-            .any(is_loaded)
-            .then(|| Self::without_partitions(Arc::clone(&self.parts)))
+    pub(crate) fn without_partitions(&self) -> Option<Self> {
+        self.has_partitions()
+            .then(|| Self::new(Arc::clone(&self.parts), self.filter.clone()))
     }
 
     /// Partition `number` of the index, if it is in memory.
@@ -205,20 +273,16 @@ impl Segment {
         self.partitions[number].get().map(|loaded| &loaded.index)
     }
 
-    /// Loads partition `number` of the index of this segment of `file`, whose number is `table`.
+    /// Loads partition `number` of the index of this segment of `file`.
     #[cold]
     pub(crate) fn load_partition(
         &self,
         number: usize,
-        file: &dyn File,
-        name: &str,
-        table: FileNumber,
-        tracker: &Arc<MemoryTracker>,
+        file: SegmentFile<'_>,
+        memory: &TableMemory,
     ) -> Result<&IndexPartition> {
         let metadata = MetadataReader {
             file,
-            name,
-            number: table,
             segment: self.id,
             tail: Vec::new(),
             tail_offset: 0,
@@ -227,31 +291,24 @@ impl Segment {
             self.index.decode_partition(payload, number)
         })?;
         let bytes = size_of::<LoadedPartition>() + index.memory_bytes();
-        let loaded = Box::new(LoadedPartition {
-            held: Held::new(tracker, bytes as u64),
+        let loaded = Arc::new(LoadedPartition {
+            held: memory.hold_partition(bytes),
             index,
         });
         // Another thread may have loaded it meanwhile.
         Ok(&self.partitions[number].get_or_init(|| loaded).index)
     }
 
-    /// Reads the references to value logs of this segment of `file`, whose number is `table`.
+    /// Reads the references to value logs of this segment of `file`.
     ///
     /// # Errors
     /// `Corruption` if the list is damaged, or its sums are not those of the properties.
-    pub(crate) fn log_references(
-        &self,
-        file: &dyn File,
-        name: &str,
-        table: FileNumber,
-    ) -> Result<ReferenceList> {
+    pub(crate) fn log_references(&self, file: SegmentFile<'_>) -> Result<ReferenceList> {
         if self.references.length == 0 {
             return Ok(ReferenceList::default());
         }
         let metadata = MetadataReader {
             file,
-            name,
-            number: table,
             segment: self.id,
             tail: Vec::new(),
             tail_offset: 0,
@@ -259,45 +316,101 @@ impl Segment {
         let list = metadata.block(self.references, ReferenceList::decode)?;
         if list.log_sums() != self.properties.logs {
             let what = "the references of a segment do not add up to its properties";
-            return Err(Error::corruption(name, self.references.offset, what));
+            return Err(Error::corruption(file.name, self.references.offset, what));
         }
         Ok(list)
     }
 
+    /// Whether an index partition is in memory.
+    pub(crate) fn has_partitions(&self) -> bool {
+        let mut partitions = self.partitions.iter();
+        partitions.any(|partition| partition.get().is_some())
+    }
+
+    /// The bytes of the index partitions in memory.
+    fn partition_bytes(&self) -> u64 {
+        let loaded = self.partitions.iter().filter_map(OnceLock::get);
+        loaded.map(|partition| partition.held.bytes()).sum()
+    }
+
     /// The bytes that the segment holds in memory, itself included.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let loaded = self.partitions.iter().filter_map(OnceLock::get);
-        self.held.bytes() + loaded.map(|partition| partition.held.bytes()).sum::<u64>()
+        self.held.bytes() + self.filter.memory_bytes() + self.partition_bytes()
     }
 }
 
 impl SegmentParts {
     fn count_bytes(&self) -> usize {
-        let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
         let keys = self.properties.smallest.len() + self.properties.largest.len();
-        let partitions = self.index.partitions() * size_of::<OnceLock<Box<LoadedPartition>>>();
+        let partitions = self.index.partitions() * size_of::<OnceLock<Arc<LoadedPartition>>>();
         let parts = size_of::<Segment>() + size_of::<Self>() + partitions;
-        parts + self.index.memory_bytes() + filters + keys + self.marks.memory_bytes()
+        parts + self.index.memory_bytes() + keys + self.marks.memory_bytes()
     }
 
-    /// The rate of false positives of the loaded filter.
-    pub(crate) fn filter_rate(&self) -> f64 {
-        let units = self.filters.iter().map(|unit| unit.memory_bytes() as u64);
-        units_rate(units, self.properties.entries)
+    /// The places of the filter units, which follow the data blocks.
+    fn units(&self) -> impl Iterator<Item = Handle> {
+        let mut offset = self.index.data_end();
+        let present = self.unit_bytes.iter().take_while(|length| **length > 0);
+        present.map(move |&length| {
+            let unit = Handle { offset, length };
+            offset += length;
+            unit
+        })
     }
 
-    /// Whether the key with this hash may be in the segment.
-    #[inline]
-    pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        self.filters.iter().all(|unit| unit.may_contain(hash))
+    /// The filter in the form `form`.
+    fn filter(
+        &self,
+        metadata: &MetadataReader<'_>,
+        form: FilterForm,
+        memory: &TableMemory,
+    ) -> Result<SegmentFilter> {
+        let at =
+            |unit: Handle| move |error: DecodeError| error.in_file(metadata.file.name, unit.offset);
+        let units = match form {
+            FilterForm::Whole(units) => units,
+            FilterForm::ByPieces(units) if self.is_small(units) => units,
+            FilterForm::ByPieces(units) => {
+                let filter = self.pieced_filter(units, memory);
+                return filter.map_err(|(unit, error)| at(unit)(error));
+            }
+        };
+        let load = |(number, unit)| {
+            let layout = UnitLayout::new(unit, number).map_err(at(unit))?;
+            metadata.filter_unit(&layout)
+        };
+        let units = self.units().take(units).enumerate().map(load);
+        Ok(WholeFilter::of(units.collect::<Result<_>>()?, memory))
+    }
+
+    /// Whether the first `units` units are so small that they stay in memory.
+    fn is_small(&self, units: usize) -> bool {
+        let bytes = self.units().take(units).map(|unit| unit.length);
+        bytes.sum::<u64>() < SMALL_FILTER_BYTES as u64
+    }
+
+    /// The filter read by pieces, of which `units` units are allocated. An error comes with the place of its unit.
+    fn pieced_filter(
+        &self,
+        units: usize,
+        memory: &TableMemory,
+    ) -> std::result::Result<SegmentFilter, (Handle, DecodeError)> {
+        let Some(first) = self.units().next().filter(|_| units > 0) else {
+            return Ok(SegmentFilter::Absent);
+        };
+        let layout = UnitLayout::new(first, 0).map_err(|error| (first, error))?;
+        let filter = PiecedFilter::new(layout, units, memory);
+        Ok(SegmentFilter::ByPieces(Arc::new(filter)))
     }
 }
 
 /// Reads `length` bytes at `offset`, which are within the file.
-fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) -> Result<Vec<u8>> {
-    let length = usize::try_from(length)
-        .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;
+fn read_exact(file: SegmentFile<'_>, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(|_| {
+        Error::corruption(file.name, offset, "a block is too long for this machine")
+    })?;
     let mut bytes = vec![0; length];
-    read_exact_at(file, &mut bytes, offset).map_err(|error| Error::read(name, offset, error))?;
+    read_exact_at(file.file, &mut bytes, offset)
+        .map_err(|error| Error::read(file.name, offset, error))?;
     Ok(bytes)
 }

@@ -1,7 +1,8 @@
 //! A table in memory: point reads, and the two sources of blocks.
 //!
-//! Filters and index stay in memory with the table, index partitions from their first use. The file is opened when a
-//! block is read ([`TableFiles`]).
+//! The top-level index stays in memory with the table, index partitions from their first use, and filters if there is
+//! space for them. Else probes read pieces of filters (`filter_pieces.rs`). The file is opened when a block is read
+//! ([`TableFiles`]).
 //!
 //! *Mapped*: uncompressed blocks with a [mark](crate::cache::Marks) are read in place. A block without one is verified
 //! in place and marked if it is in memory, and else loaded by a system call for one reader. *Buffered*: blocks are
@@ -16,22 +17,24 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
-use crate::cache::{BlockCache, MarkClock, Marks, OpenFile};
+use crate::cache::{BlockCache, FileSlot, MarkClock, Marks, OpenFile};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
-use crate::filter::LoadedUnits;
-use crate::vfs::{Advice, Region, read_exact_at};
+use crate::vfs::{Region, read_exact_at};
 
-use super::super::format::{BlockPlace, FileMeta, IndexPartition, SegmentMeta, file_name};
+use super::super::format::{BlockPlace, IndexPartition};
 use super::super::memory::TableMemory;
 use super::counters::ReadCounters;
 use super::file::{TableFile, TableFileSlot, TableFiles};
-use super::segment::Segment;
+use super::filter::SegmentFilter;
+use super::segment::{Segment, SegmentFile};
 
 /// What all tables of a database share.
 #[derive(Debug, Clone)]
@@ -40,6 +43,28 @@ pub(crate) struct TableContext {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) clock: Arc<MarkClock>,
     pub(crate) memory: Arc<TableMemory>,
+    pub(crate) piece_reads: Arc<PieceReads>,
+}
+
+/// What reads of filters by pieces have in common.
+#[derive(Debug, Default)]
+pub(crate) struct PieceReads {
+    /// The pieces that were read, or verified in a mapping.
+    pub(super) loads: AtomicU64,
+    /// The slots of tables that are to load their filters, since pieces of them have cost as much.
+    wanted: Mutex<Vec<Weak<FileSlot<Table>>>>,
+}
+
+impl PieceReads {
+    /// The pieces that were read, or verified in a mapping.
+    pub(crate) fn loads(&self) -> u64 {
+        self.loads.load(Ordering::Relaxed)
+    }
+
+    /// The slots of tables that have asked for their filters since the last call.
+    pub(crate) fn take_wanted(&self) -> Vec<Weak<FileSlot<Table>>> {
+        std::mem::take(&mut self.wanted.lock())
+    }
 }
 
 impl TableContext {
@@ -55,8 +80,10 @@ pub(crate) struct Table {
     pub(crate) name: String,
     pub(crate) number: FileNumber,
     /// The offset just after the last segment.
-    end: u64,
-    file: Arc<TableFileSlot>,
+    pub(super) end: u64,
+    pub(super) file: Arc<TableFileSlot>,
+    /// The slot that holds the table, if any.
+    pub(super) home: Weak<FileSlot<Self>>,
     /// In file order (I2). A grown file reuses the segments of its earlier table.
     pub(crate) segments: Box<[Arc<Segment>]>,
     pub(crate) context: TableContext,
@@ -142,103 +169,27 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// Opens the file that `meta` describes and checks its footers, indexes, filters and
-    /// properties against it. `units` of the filters are loaded. Equal segments are shared with `known`, an open table
-    /// of the same file.
-    pub(crate) fn open(
-        meta: &FileMeta,
-        context: TableContext,
-        units: LoadedUnits,
-        known: Option<&Self>,
-    ) -> Result<Self> {
-        let end = meta.end();
-        let slot = match known {
-            Some(known) if known.end == end => Arc::clone(&known.file),
-            _ => Arc::default(),
-        };
-        Self::open_in(slot, meta, context, units, known)
-    }
-
-    /// As [`open`](Self::open), with the file in `slot` if it is open.
-    fn open_in(
-        slot: Arc<TableFileSlot>,
-        meta: &FileMeta,
-        context: TableContext,
-        units: LoadedUnits,
-        known: Option<&Self>,
-    ) -> Result<Self> {
-        let (name, end) = (file_name(meta.number), meta.end());
-        if meta.segments.is_empty() {
-            let what = "a table without segments is recorded";
-            return Err(Error::corruption(&name, 0, what));
-        }
-        let file = context.files.get(&slot, &name, end)?;
-        let tracker = &context.memory.tables;
-        let segment = |(position, segment): (usize, &SegmentMeta)| {
-            let known = known.and_then(|known| known.segments.get(position));
-            let units = units.of(position).min(segment.filter_unit_count());
-            match known.filter(|known| known.id == segment.id && known.filters.len() == units) {
-                Some(known) => Ok(Arc::clone(known)),
-                None => {
-                    Segment::open(&*file.file, &name, meta, segment, units, tracker).map(Arc::new)
-                }
-            }
-        };
-        let segments = meta.segments.iter().enumerate().map(segment);
-        let segments = segments.collect::<Result<Box<[_]>>>()?;
-        drop(file);
-        Ok(Self {
-            number: meta.number,
-            name,
-            end,
-            file: slot,
-            segments,
-            context,
-        })
-    }
-
-    /// As [`open`](Self::open), with `file` as its file.
-    #[cfg(test)]
-    pub(crate) fn open_holding(
-        file: Arc<dyn crate::vfs::File>,
-        meta: &FileMeta,
-        context: TableContext,
-    ) -> Result<Self> {
-        let slot = Arc::default();
-        let (name, end) = (file_name(meta.number), meta.end());
-        context.files.hold(&slot, file, &name, end)?;
-        Self::open_in(slot, meta, context, LoadedUnits::ALL, None)
-    }
-
-    /// This table without index partitions; `None` if it has none.
-    pub(crate) fn shrunk(&self) -> Option<Self> {
-        let shrunk: Vec<_> = self
-            .segments
-            .iter()
-            .map(|segment| segment.shrunk())
-            .collect();
-        if shrunk.iter().all(Option::is_none) {
-            return None;
-        }
-        let segments = self.segments.iter().zip(shrunk);
-        let segments = segments.map(|(segment, shrunk)| match shrunk {
-            Some(shrunk) => Arc::new(shrunk),
-            None => Arc::clone(segment),
-        });
-        Some(Self {
-            name: self.name.clone(),
-            number: self.number,
-            end: self.end,
-            file: Arc::clone(&self.file),
-            segments: segments.collect(),
-            context: self.context.clone(),
-        })
+    /// Asks for the filters of this table to be loaded.
+    #[cold]
+    pub(super) fn want_filters(&self) {
+        let home = Weak::clone(&self.home);
+        self.context.piece_reads.wanted.lock().push(home);
+        self.context.memory.note_due();
     }
 
     /// The file, opened if need be.
     #[inline]
     pub(crate) fn file(&self) -> Result<OpenFile<TableFile>> {
         self.context.files.get(&self.file, &self.name, self.end)
+    }
+
+    /// `file`, the file of this table, for its segments.
+    pub(in crate::table) fn segment_file<'a>(&'a self, file: &'a TableFile) -> SegmentFile<'a> {
+        SegmentFile {
+            file: &*file.file,
+            name: &self.name,
+            number: self.number,
+        }
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
@@ -254,90 +205,24 @@ impl Table {
         // I2
         for segment in self.segments.iter().rev() {
             counters.runs_probed += 1;
-            if !segment.filters.is_empty() {
-                counters.filter_probes += 1;
-                if !segment.may_contain(hash) {
-                    counters.filter_rejects += 1;
-                    continue;
-                }
+            let passes = match &segment.filter {
+                SegmentFilter::Whole(filter) => filter.may_contain(hash),
+                SegmentFilter::ByPieces(filter) => self.passes_pieces(segment, filter, hash)?,
+                SegmentFilter::Absent => true,
+            };
+            let has_filter = !matches!(segment.filter, SegmentFilter::Absent);
+            counters.filter_probes += u64::from(has_filter);
+            if !passes {
+                counters.filter_rejects += 1;
+                continue;
             }
             let found = self.get_in(segment, key, sequence, counters)?;
             if found.is_some() {
                 return Ok(found);
             }
-            counters.filter_false_positives += u64::from(!segment.filters.is_empty());
+            counters.filter_false_positives += u64::from(has_filter);
         }
         Ok(None)
-    }
-
-    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read, or for the index
-    /// partition that leads to it.
-    pub(crate) fn announce(&self, segment: usize, key: &[u8]) {
-        self.announce_key(&self.segments[segment], key);
-    }
-
-    /// Asks the system, without a wait, for what [`get`](Self::get) will read first. Returns whether it
-    /// will read anything.
-    pub(crate) fn announce_get(&self, key: &[u8], hash: u64) -> bool {
-        let mut segments = self.segments.iter().rev();
-        let segment = segments.find(|segment| segment.may_contain(hash));
-        segment.is_some_and(|segment| self.announce_key(segment, key))
-    }
-
-    /// Asks the system for the block of `segment` that may have `key`, or for the index partition that leads to it.
-    /// Returns whether there is one.
-    fn announce_key(&self, segment: &Segment, key: &[u8]) -> bool {
-        let Some(search) = segment.index.find(key) else {
-            return false;
-        };
-        match segment.loaded_partition(search.partition) {
-            Some(partition) => {
-                let block = partition.find(search);
-                self.announce_blocks(segment, block, block);
-            }
-            None => self.announce_partition(segment, search.partition),
-        }
-        true
-    }
-
-    /// Asks the system for a partition of the index that is not loaded, unless it is in memory.
-    fn announce_partition(&self, segment: &Segment, partition: usize) {
-        let place = segment.index.partition(partition);
-        self.announce_range(place.offset, place.offset + place.length);
-    }
-
-    /// Asks the system for the blocks of `segment` from `first` to `last`, unless they are in memory.
-    pub(super) fn announce_blocks(&self, segment: &Segment, first: BlockPlace, last: BlockPlace) {
-        let (cache, clock) = (&self.context.cache, &self.context.clock);
-        let is_single = first == last;
-        let is_cached =
-            || cache.has_had_blocks() && cache.get(self.place(segment, first.offset)).is_some();
-        if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
-            clock.note_warm_read();
-        } else {
-            self.announce_range(first.offset, last.end());
-        }
-    }
-
-    /// Asks the system for the bytes from `start` to `end`, unless they are in memory. The read that follows reports
-    /// a file that cannot be opened.
-    fn announce_range(&self, start: u64, end: u64) {
-        let Ok(file) = self.file() else {
-            return;
-        };
-        let is_near = match &file.region {
-            Some(region) => {
-                let range = usize::try_from(start).unwrap_or(usize::MAX)
-                    ..usize::try_from(end).unwrap_or(usize::MAX);
-                region.is_resident(range)
-            }
-            None => file.file.is_resident(start) && file.file.is_resident(end - 1),
-        };
-        if is_near {
-            self.context.clock.note_warm_read();
-        } else {
-            file.file.advise(start..end, Advice::WillNeed);
-        }
     }
 
     /// Partition `number` of the index of `segment`.
@@ -361,8 +246,7 @@ impl Table {
     ) -> Result<&'a IndexPartition> {
         let file = self.file()?;
         let memory = &self.context.memory;
-        let partition =
-            segment.load_partition(number, &*file.file, &self.name, self.number, &memory.tables);
+        let partition = segment.load_partition(number, self.segment_file(&file), memory);
         memory.note_growth();
         partition
     }
@@ -383,15 +267,16 @@ impl Table {
         Ok(partition.block(number))
     }
 
-    /// Whether a key with this hash may be in any segment.
+    /// Whether a key with this hash may be in any segment, as far as filters in memory know.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let mut segments = self.segments.iter().rev();
-        segments.any(|segment| segment.may_contain(hash))
+        segments.any(|segment| segment.filter.may_contain(hash))
     }
 
-    /// The rate of false positives of each segment.
+    /// The rate of false positives of each segment's filter in memory.
     pub(crate) fn filter_rates(&self) -> impl Iterator<Item = f64> {
-        self.segments.iter().map(|segment| segment.filter_rate())
+        let rate = |segment: &Arc<Segment>| segment.filter.rate(segment.properties.entries);
+        self.segments.iter().map(rate)
     }
 
     /// About how many bytes of all segments lie between two keys; `None` is an end of the table. Within an index

@@ -181,9 +181,9 @@ fn a_read_loads_only_the_index_partition_that_it_needs() {
         }
     }
     assert_eq!(loaded, index.partitions());
-    let shrunk = table.segments[0].shrunk().unwrap();
-    assert!(shrunk.memory_bytes() < table.segments[0].memory_bytes());
-    assert!(shrunk.shrunk().is_none());
+    let less = table.segments[0].without_partitions().unwrap();
+    assert!(less.memory_bytes() < table.segments[0].memory_bytes());
+    assert!(less.without_partitions().is_none());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod cold_reads;
 mod damage;
+mod filter_pieces;
 mod format;
 mod model;
 mod open_tables;
@@ -20,7 +21,8 @@ use crate::options::BlockSource;
 
 use super::format::BlockPlace;
 use super::{
-    FileMeta, ReadCounters, Table, TableContext, TableFiles, TableOptions, TableWriter, file_name,
+    FileMeta, ReadCounters, Table, TableContext, TableFiles, TableFilters, TableOptions,
+    TableWriter, file_name,
 };
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
 
@@ -116,6 +118,7 @@ fn context(source: BlockSource) -> TableContext {
         cache: Arc::new(BlockCache::new(1 << 20)),
         clock: Arc::default(),
         memory: Arc::default(),
+        piece_reads: Arc::default(),
     }
 }
 
@@ -128,7 +131,20 @@ fn open_file(
     meta: &FileMeta,
     context: TableContext,
 ) -> Result<Arc<Table>> {
-    Table::open_holding(file, meta, context).map(Arc::new)
+    Table::open_holding(file, meta, context, TableFilters::WHOLE).map(Arc::new)
+}
+
+/// As [`open_file`], with filters that are read by pieces.
+fn open_by_pieces(
+    file: Arc<dyn crate::vfs::File>,
+    meta: &FileMeta,
+    context: TableContext,
+) -> Result<Arc<Table>> {
+    let filters = TableFilters {
+        are_whole: false,
+        ..TableFilters::WHOLE
+    };
+    Table::open_holding(file, meta, context, filters).map(Arc::new)
 }
 
 /// The place of block `number` of the first segment.

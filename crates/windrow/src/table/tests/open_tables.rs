@@ -4,7 +4,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::base::Held;
-use crate::base::sync::atomic::Ordering;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::block::stored::Place;
 use crate::table::{OpenTables, TableMemory, TableSlot};
 
@@ -13,6 +13,7 @@ fn entries(number: u64) -> Vec<Owned> {
 }
 
 struct Fixture {
+    vfs: Arc<MemoryVfs>,
     tables: OpenTables,
     files: Vec<(Arc<TableSlot>, FileMeta)>,
 }
@@ -22,6 +23,15 @@ fn fixture(count: u64, open_max: usize) -> Fixture {
 }
 
 fn fixture_in(count: u64, open_max: usize, memory: TableMemory) -> Fixture {
+    fixture_of(count, open_max, memory, entries)
+}
+
+fn fixture_of(
+    count: u64,
+    open_max: usize,
+    memory: TableMemory,
+    entries: impl Fn(u64) -> Vec<Owned>,
+) -> Fixture {
     let vfs = Arc::new(MemoryVfs::default());
     let files = (0..count)
         .map(|number| {
@@ -31,10 +41,10 @@ fn fixture_in(count: u64, open_max: usize, memory: TableMemory) -> Fixture {
         .collect();
     let tables = OpenTables::new(TableContext {
         memory: Arc::new(memory),
-        files: super::files(vfs, BlockSource::Mapped, open_max),
+        files: super::files(Arc::clone(&vfs) as _, BlockSource::Mapped, open_max),
         ..context(BlockSource::Mapped)
     });
-    Fixture { tables, files }
+    Fixture { vfs, tables, files }
 }
 
 impl Fixture {
@@ -112,7 +122,7 @@ fn open_tables_stay_within_their_bytes() {
     // A partition that a read has loaded counts at the next one.
     let fits = |tables: u64| {
         let most = tables * table_bytes + partition_bytes;
-        (most - table_bytes..=most).contains(&held.bytes())
+        (most - 2 * table_bytes..=most).contains(&held.bytes())
     };
     for index in 0..40 {
         fixture.read(index);
@@ -132,31 +142,228 @@ fn open_tables_stay_within_their_bytes() {
     assert_eq!(held.bytes(), 0);
 }
 
+impl Fixture {
+    /// Of table `index`: whether it is open, has its filter in memory, and has an index partition.
+    fn state(&self, index: usize) -> [bool; 3] {
+        let table = self.files[index].0.peek();
+        table.map_or([false; 3], |table| {
+            let segment = &table.segments[0];
+            let filter = segment.filter.can_be_dropped();
+            [true, filter, segment.loaded_partition(0).is_some()]
+        })
+    }
+
+    /// How many tables are open, have their filters in memory, and have an index partition.
+    fn states(&self) -> [usize; 3] {
+        let states = (0..self.files.len()).map(|index| self.state(index));
+        states.fold([0; 3], |[open, filters, partitions], state| {
+            [
+                open + usize::from(state[0]),
+                filters + usize::from(state[1]),
+                partitions + usize::from(state[2]),
+            ]
+        })
+    }
+
+    /// Asks all tables for a key that they do not have, without what the page cache holds.
+    fn probe(&self, index: usize) {
+        let (slot, meta) = &self.files[index];
+        let file = self.vfs.file(Path::new(&file_name(meta.number)));
+        *file.page_cache.holds.lock() = crate::vfs::memory::Held::Nothing;
+        let table = self.tables.get(slot, meta).unwrap();
+        assert!(get(&table, b"key", 1000).unwrap().is_none());
+    }
+}
+
 #[test]
-fn index_partitions_go_before_filters() {
-    let one = fixture(1, 8);
-    one.read(0);
-    let held = &one.tables.context().memory.tables;
-    let table_bytes = held.bytes();
+fn index_partitions_go_before_filters_and_filters_before_tables() {
+    const COUNT: usize = 32;
     let memory = TableMemory {
-        readers_min: 8 * table_bytes - 1,
+        readers_min: 0,
+        lent_max: 1 << 30,
         ..TableMemory::default()
     };
-    let fixture = fixture_in(8, 1000, memory);
-    for index in 0..8 {
-        fixture.read(index);
-    }
-    // The next read of any table finds all of them over the limit. It takes the partition of the least used.
-    fixture.read(7);
-    let in_memory = |(slot, _): &&(Arc<TableSlot>, FileMeta)| slot.peek().is_some();
-    assert_eq!(fixture.files.iter().filter(in_memory).count(), 8);
-    let has_index = |(slot, _): &&(Arc<TableSlot>, FileMeta)| {
-        slot.peek().unwrap().segments[0]
-            .loaded_partition(0)
-            .is_some()
+    let fixture = fixture_of(COUNT as u64, 1000, memory, filtered);
+    let read = |index: usize| {
+        let (slot, meta) = &fixture.files[index];
+        let table = fixture.tables.get(slot, meta).unwrap();
+        assert!(get(&table, b"key0500", 1000).unwrap().is_some());
     };
-    assert_eq!(fixture.files.iter().filter(has_index).count(), 7);
-    (0..8).for_each(|index| fixture.read(index));
+    (0..COUNT).for_each(read);
+    assert_eq!(fixture.states(), [COUNT; 3]);
+    let memory = &fixture.tables.context().memory;
+    let one = |bytes: u64| bytes / COUNT as u64;
+    let (partition, filter) = (one(memory.partitions.bytes()), one(memory.filters.bytes()));
+    let lender = Arc::clone(&memory.lender);
+    let mut needed = Held::new(&lender, (1 << 30) - memory.tables.bytes());
+    let mut seen = vec![fixture.states()];
+    // The limit falls in small steps.
+    while fixture.states()[0] > 1 {
+        needed.grow_to(needed.bytes() + 40);
+        fixture.tables.fit();
+        let kept = memory.tables_max() / 16;
+        let states = fixture.states();
+        let [open, filters, _] = states;
+        assert!(memory.tables.bytes() <= memory.tables_max() || open == 1);
+        if filters < open {
+            assert!(memory.partitions.bytes() <= kept + partition, "{states:?}");
+        }
+        if open < COUNT {
+            assert!(memory.filters.bytes() <= kept + filter, "{states:?}");
+        }
+        if seen.last() != Some(&states) {
+            seen.push(states);
+        }
+    }
+    // Each kind goes one after the other, and a few parts are kept for the tables that are used most.
+    assert!(seen.len() > COUNT, "{seen:?}");
+    assert!(seen.iter().any(|[open, filters, partitions]| {
+        *open == COUNT && *filters == COUNT && *partitions < COUNT
+    }));
+    assert!(seen.iter().any(|[open, filters, partitions]| {
+        *open == COUNT && *filters < COUNT / 2 && *partitions > 0
+    }));
+    drop(needed);
+    (0..COUNT).for_each(read);
+}
+
+/// Entries of a table with a filter of one piece.
+fn filtered(number: u64) -> Vec<Owned> {
+    let key = |key: u32| format!("key{key:04}").into_bytes();
+    let entry = |number_of_key| Owned::new(&key(number_of_key), number, Some(b"value"));
+    (0..1000).map(entry).collect()
+}
+
+/// Tables of which about `whole` have space for their filters.
+fn crowded(count: u64, whole: u64) -> Fixture {
+    let all = fixture_of(count, 1000, TableMemory::default(), filtered);
+    (0..all.files.len()).for_each(|index| all.probe(index));
+    let memory = &all.tables.context().memory;
+    let filter = memory.filters.bytes() / count;
+    let rest = memory.tables.bytes() - memory.filters.bytes();
+    let table = all.files[0].0.peek().unwrap();
+    let before = memory.tables.bytes();
+    let less = table.without_filters();
+    let pieced = memory.tables.bytes() - before;
+    assert!(
+        less.is_some() && pieced < filter / 4,
+        "{pieced} of {filter}"
+    );
+    let memory = TableMemory {
+        readers_min: rest + whole * filter + (count - whole) * pieced + filter / 2,
+        ..TableMemory::default()
+    };
+    fixture_of(count, 1000, memory, filtered)
+}
+
+#[test]
+fn tables_that_are_probed_most_get_their_filters() {
+    let fixture = crowded(20, 8);
+    let memory = &fixture.tables.context().memory;
+    (0..20).for_each(|index| fixture.probe(index));
+    // No table was closed for the filter of another.
+    let [open, filters, partitions] = fixture.states();
+    assert_eq!((open, partitions), (20, 0));
+    assert!((7..=9).contains(&filters), "{filters}");
+    // The slot of a table says what it keeps in memory and what it probes.
+    for index in 0..20 {
+        let used = fixture.files[index].0.used_units();
+        let units = (used.in_memory.of(0), used.probed.of(0));
+        let is_whole = fixture.state(index)[1];
+        assert_eq!(units, if is_whole { (4, 4) } else { (0, 1) });
+    }
+
+    // The last ones are probed all the time, the first one now and then, the others no more.
+    for round in 0..20 {
+        for index in 14..20 {
+            fixture.probe(index);
+            assert!(memory.tables.bytes() <= memory.tables_max());
+        }
+        if round % 2 == 0 {
+            fixture.probe(0);
+        }
+    }
+    let whole: Vec<usize> = (0..20).filter(|index| fixture.state(*index)[1]).collect();
+    assert!((14..20).all(|index| whole.contains(&index)), "{whole:?}");
+    assert!(whole.contains(&0), "{whole:?}");
+    assert_eq!(fixture.states()[0], 20);
+    let loads = fixture.tables.context().piece_reads.loads();
+    (14..20).for_each(|index| fixture.probe(index));
+    assert_eq!(fixture.tables.context().piece_reads.loads(), loads);
+}
+
+#[test]
+fn a_filter_that_cannot_be_loaded_stays_in_pieces() {
+    let fixture = crowded(20, 2);
+    (0..20).for_each(|index| fixture.probe(index));
+    let (slot, meta) = &fixture.files[19];
+    assert!(!fixture.state(19)[1]);
+    (0..3).for_each(|_| fixture.probe(19));
+    // The last probe has asked for the filter. The next one finds that it cannot be read.
+    let file = fixture.vfs.file(Path::new(&file_name(meta.number)));
+    *file.fails_from.lock() = Some(0);
+    let table = fixture.tables.get(slot, meta).unwrap();
+    assert!(!fixture.state(19)[1]);
+    assert_eq!(get(&table, b"key", 1).unwrap_err().kind(), ErrorKind::Io);
+    drop(table);
+    *file.fails_from.lock() = None;
+    (0..5).for_each(|_| fixture.probe(19));
+    assert!(fixture.state(19)[1]);
+}
+
+/// An allocation of units that changes while a table reads by pieces.
+#[test]
+fn an_allocation_counts_for_filters_in_pieces() {
+    let fixture = crowded(20, 2);
+    (0..20).for_each(|index| fixture.probe(index));
+    let (slot, meta) = &fixture.files[19];
+    let none = crate::filter::LoadedUnits::NONE;
+    let probes = || {
+        let table = fixture.tables.get(slot, meta).unwrap();
+        let mut counters = ReadCounters::default();
+        let found = table.get(b"key", key_hash(b"key"), 9, &mut counters);
+        assert!(found.unwrap().is_none());
+        counters.filter_probes
+    };
+    assert_eq!(probes(), 1);
+    fixture.tables.set_filter_units(slot, meta, none).unwrap();
+    assert_eq!(probes(), 0);
+    let mut one = none;
+    one.add(0);
+    fixture.tables.set_filter_units(slot, meta, one).unwrap();
+    assert_eq!(probes(), 1);
+}
+
+#[test]
+fn readers_go_on_while_filters_and_tables_come_and_go() {
+    let fixture = &crowded(12, 12);
+    let memory = &fixture.tables.context().memory;
+    let is_over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..3_usize {
+            scope.spawn(move || {
+                let mut step = seed;
+                while !is_over.load(Ordering::Relaxed) {
+                    step = step.wrapping_mul(25_214_903_917).wrapping_add(11);
+                    let (slot, meta) = &fixture.files[step / 64 % 12];
+                    let table = fixture.tables.get(slot, meta).unwrap();
+                    let key = format!("key{:04}", step / 4096 % 2000).into_bytes();
+                    let found = get(&table, &key, 1000).unwrap();
+                    assert_eq!(found.is_some(), key < b"key1000".to_vec());
+                }
+            });
+        }
+        for step in 0..2000_u64 {
+            let limit = memory.readers_min;
+            let held = limit / 16 * (step % 16);
+            let _part = (step % 3 > 0).then(|| Held::new(&memory.tables, held));
+            fixture.tables.fit();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    fixture.tables.close();
+    assert_eq!(memory.tables.bytes(), 0);
+    assert_eq!((memory.partitions.bytes(), memory.filters.bytes()), (0, 0));
 }
 
 /// The places of a thousand blocks.
@@ -193,7 +400,8 @@ fn the_cache_gives_way_to_tables_and_cursors() {
     (1..40).for_each(|index| fixture.read(index));
     assert!(context.memory.cursors.bytes() > 10 << 10);
     let less = fill();
-    let left = (64 << 10) - context.memory.tables.bytes() - context.memory.cursors.bytes();
+    let used = context.memory.tables.bytes() + context.memory.cursors.bytes();
+    let left = (64_u64 << 10).saturating_sub(used);
     assert!(less <= left.max(8 << 10), "{less} of {left}");
     drop(cursors);
     assert_eq!(context.memory.cursors.bytes(), 0);

@@ -1,0 +1,113 @@
+//! Asks the system in advance for what a read will need, without a wait for a device.
+//!
+//! Nothing here changes an answer. The read that follows reports what fails.
+//!
+//! Concurrency: that of [`Table`].
+
+use crate::vfs::Advice;
+
+use super::super::format::BlockPlace;
+use super::filter::{PiecedFilter, SegmentFilter};
+use super::segment::Segment;
+use super::table::Table;
+
+impl Table {
+    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read, or for the index
+    /// partition that leads to it.
+    pub(crate) fn announce(&self, segment: usize, key: &[u8]) {
+        self.announce_key(&self.segments[segment], key);
+    }
+
+    /// Asks the system, without a wait, for what [`get`](Self::get) will read first, and for the pieces of filters that
+    /// it will probe before. Returns whether a filter in memory passes the key.
+    pub(crate) fn announce_get(&self, key: &[u8], hash: u64) -> bool {
+        let mut segments = self.segments.iter().rev();
+        segments
+            .any(|segment| self.announce_probe(segment, hash) && self.announce_key(segment, key))
+    }
+
+    /// Whether a filter in memory passes the key with this hash. Asks the system for the piece of a filter that is not in
+    /// memory. What the key needs after such a piece is not known yet.
+    fn announce_probe(&self, segment: &Segment, hash: u64) -> bool {
+        match &segment.filter {
+            SegmentFilter::ByPieces(filter) => {
+                self.announce_piece(segment, filter, hash) == Some(true)
+            }
+            filter => filter.may_contain(hash),
+        }
+    }
+
+    /// Whether the piece of a filter that has the key with this hash passes it, if the piece is in memory. Else asks the
+    /// system for the piece.
+    fn announce_piece(&self, segment: &Segment, filter: &PiecedFilter, hash: u64) -> Option<bool> {
+        let (clock, cache) = (&self.context.clock, &self.context.cache);
+        let (number, handle) = filter.piece_of(hash);
+        let is_cached =
+            || cache.has_had_blocks() && cache.get(self.place(segment, handle.offset)).is_some();
+        let is_near = filter.marks.contains(number, clock)
+            || is_cached()
+            || self.announce_range(handle.offset, handle.offset + handle.length);
+        // The read that follows reports an error.
+        is_near.then(|| {
+            let passes = self.passes_pieces(segment, filter, hash);
+            passes.unwrap_or(true)
+        })
+    }
+
+    /// Asks the system for the block of `segment` that may have `key`, or for the index partition that leads to it.
+    /// Returns whether there is one.
+    fn announce_key(&self, segment: &Segment, key: &[u8]) -> bool {
+        let Some(search) = segment.index.find(key) else {
+            return false;
+        };
+        match segment.loaded_partition(search.partition) {
+            Some(partition) => {
+                let block = partition.find(search);
+                self.announce_blocks(segment, block, block);
+            }
+            None => self.announce_partition(segment, search.partition),
+        }
+        true
+    }
+
+    /// Asks the system for a partition of the index that is not loaded, unless it is in memory.
+    fn announce_partition(&self, segment: &Segment, partition: usize) {
+        let place = segment.index.partition(partition);
+        self.announce_range(place.offset, place.offset + place.length);
+    }
+
+    /// Asks the system for the blocks of `segment` from `first` to `last`, unless they are in memory.
+    pub(super) fn announce_blocks(&self, segment: &Segment, first: BlockPlace, last: BlockPlace) {
+        let (cache, clock) = (&self.context.cache, &self.context.clock);
+        let is_single = first == last;
+        let is_cached =
+            || cache.has_had_blocks() && cache.get(self.place(segment, first.offset)).is_some();
+        if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
+            clock.note_warm_read();
+        } else {
+            self.announce_range(first.offset, last.end());
+        }
+    }
+
+    /// Asks the system for the bytes from `start` to `end`, unless they are in memory. Returns whether they are. The read
+    /// that follows reports a file that cannot be opened.
+    fn announce_range(&self, start: u64, end: u64) -> bool {
+        let Ok(file) = self.file() else {
+            return false;
+        };
+        let is_near = match &file.region {
+            Some(region) => {
+                let range = usize::try_from(start).unwrap_or(usize::MAX)
+                    ..usize::try_from(end).unwrap_or(usize::MAX);
+                region.is_resident(range)
+            }
+            None => file.file.is_resident(start) && file.file.is_resident(end - 1),
+        };
+        if is_near {
+            self.context.clock.note_warm_read();
+        } else {
+            file.file.advise(start..end, Advice::WillNeed);
+        }
+        is_near
+    }
+}
