@@ -162,3 +162,7 @@ fn verify_counts(
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
