@@ -1,8 +1,9 @@
 //! The stored form of a filter unit: pieces that are read and verified alone.
 //!
 //! A piece is a stored block with the shape of the unit and some of its lines. It ends where a page of the file ends,
-//! so that a cold read of it moves one page; zeros fill what is too short for a line. The last piece ends with its last
-//! line. A unit of one piece is one block. See "Filter units" in `docs/format.md`.
+//! so that a cold read of it moves one page; zeros fill what is too short for a line. Only a first piece that begins
+//! where its page has no space for a line ends with the next page. The last piece ends with its last line. A unit of one
+//! piece is one block. See "Filter units" in `docs/format.md`.
 //!
 //! Invariant I1: the place of a unit in the file determines its number of lines, its pieces, and the lines of each. So
 //! a reader finds the piece of a line without reading another.
@@ -141,7 +142,10 @@ impl UnitLayout {
     pub(crate) fn piece(&self, number: usize) -> Handle {
         let start_of = |number: u64| match number {
             0 => self.start,
-            _ => self.first_end + (number - 1) * PIECE_BYTES,
+            // Beyond the last piece this may be no offset.
+            _ => self
+                .first_end
+                .saturating_add((number - 1).saturating_mul(PIECE_BYTES)),
         };
         let number = number as u64;
         let offset = start_of(number);

@@ -124,6 +124,28 @@ fn a_sound_piece_elsewhere_is_damage() {
     assert!(layout.verify(2, &short, place(second.offset)).is_err());
 }
 
+#[test]
+fn a_unit_at_the_end_of_all_offsets_has_pieces() {
+    // The last page has no end, so no unit of it alone has one either.
+    let page = u64::MAX - (PIECE_BYTES - 1);
+    let last = Handle {
+        offset: page,
+        length: OVERHEAD_BYTES + LINE,
+    };
+    assert!(UnitLayout::new(last, 0).is_err());
+    let end = page + OVERHEAD_BYTES + 2 * LINE;
+    for (offset, lengths) in [
+        (page - 4096, &[4096, 141][..]),
+        (page - 8192, &[4096, 4096, 141]),
+    ] {
+        let length = end - offset;
+        let layout = UnitLayout::new(Handle { offset, length }, 0).unwrap();
+        let pieces = (0..layout.pieces()).map(|number| layout.piece(number));
+        let found: Vec<u64> = pieces.map(|piece| piece.length).collect();
+        assert_eq!(found, lengths);
+    }
+}
+
 proptest! {
     // I1
     #[test]
