@@ -1,8 +1,8 @@
 //! The tables in memory, bounded by their bytes, and the filter units that each has.
 //!
 //! A table is opened with its filters in memory if there is space for them, and else reads them by pieces. Memory in
-//! excess takes filters from tables that are used little. A table whose pieces have cost as many reads as its filters
-//! would have loads them: the tables that are probed most, as those of upper levels, get theirs first.
+//! excess takes filters from tables that are used little. A table whose pieces have cost twice as much as a load of its
+//! filters loads them: the tables that are probed most, as those of upper levels, get theirs first.
 //!
 //! Concurrency: that of [`OpenFiles`].
 
@@ -177,15 +177,19 @@ impl OpenTables {
         units: LoadedUnits,
     ) -> Result<()> {
         let opening = slot.lock();
-        if slot.filter_units() != units
-            && let Some(known) = slot.peek()
-        {
-            let table = self.open_table(meta, self.filters(meta, units), Some(&known))?;
+        let known = slot.peek().filter(|_| slot.filter_units() != units);
+        if let Some(known) = &known {
+            let table = self.open_table(meta, self.filters(meta, units), Some(known))?;
             self.tables.replace(slot, Arc::new(table.at_home(slot)));
         }
         // If the open failed, the table keeps the units that it has.
         slot.state.0.store(units.to_word(), Ordering::Relaxed);
         drop(opening);
+        if known.is_some() {
+            // More units of a filter in memory take more of it.
+            drop(known);
+            self.fit();
+        }
         Ok(())
     }
 
@@ -240,10 +244,14 @@ impl OpenTables {
         for slot in self.context.piece_reads.take_wanted() {
             let Some(slot) = slot.upgrade() else { continue };
             let opening = slot.lock();
+            // A filter that does not fit even alone would drive out all others, and then itself.
+            let fits = |table: &Arc<Table>| {
+                let bytes = table.memory_bytes().saturating_add(table.pieced_bytes());
+                bytes <= self.context.memory.tables_max()
+            };
             // A table whose filters cannot be read reads on by pieces, which report what fails.
-            let table = slot
-                .peek()
-                .and_then(|table| table.with_whole_filters().ok()?);
+            let table = slot.peek().filter(fits);
+            let table = table.and_then(|table| table.with_whole_filters().ok()?);
             if let Some(table) = table {
                 self.tables.replace(&slot, Arc::new(table));
             }

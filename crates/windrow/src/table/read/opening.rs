@@ -20,7 +20,7 @@ use super::table::{Table, TableContext};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableFilters {
     pub(crate) units: LoadedUnits,
-    /// Whether segments that are not open yet have their filters in memory.
+    /// Whether segments that have no filter in either form yet get theirs in memory.
     pub(crate) are_whole: bool,
 }
 
@@ -34,9 +34,10 @@ impl TableFilters {
     /// The form of the filter of segment `position`, which is open as `known` or not open.
     fn form(self, position: usize, segment: &SegmentMeta, known: Option<&Segment>) -> FilterForm {
         let units = self.units.of(position).min(segment.filter_unit_count());
-        let is_pieced = match known {
-            Some(known) => matches!(known.filter, SegmentFilter::ByPieces(_)),
-            None => !self.are_whole,
+        let is_pieced = match known.map(|known| &known.filter) {
+            Some(SegmentFilter::ByPieces(_)) => true,
+            Some(SegmentFilter::Whole(_)) => false,
+            Some(SegmentFilter::Absent) | None => !self.are_whole,
         };
         if is_pieced && units > 0 {
             FilterForm::ByPieces(units)

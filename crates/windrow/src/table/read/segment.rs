@@ -327,6 +327,14 @@ impl Segment {
         partitions.any(|partition| partition.get().is_some())
     }
 
+    /// The stored bytes of the allocated units of a filter that is read by pieces; 0 for others.
+    pub(crate) fn pieced_bytes(&self) -> u64 {
+        match self.filter.form() {
+            FilterForm::Whole(_) => 0,
+            FilterForm::ByPieces(units) => self.units().take(units).map(|unit| unit.length).sum(),
+        }
+    }
+
     /// The bytes of the index partitions in memory.
     fn partition_bytes(&self) -> u64 {
         let loaded = self.partitions.iter().filter_map(OnceLock::get);

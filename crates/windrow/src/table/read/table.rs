@@ -273,6 +273,12 @@ impl Table {
         segments.any(|segment| segment.filter.may_contain(hash))
     }
 
+    /// The stored bytes of the filters that are read by pieces.
+    pub(crate) fn pieced_bytes(&self) -> u64 {
+        let bytes = self.segments.iter().map(|segment| segment.pieced_bytes());
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// The rate of false positives of each segment's filter in memory.
     pub(crate) fn filter_rates(&self) -> impl Iterator<Item = f64> {
         let rate = |segment: &Arc<Segment>| segment.filter.rate(segment.properties.entries);

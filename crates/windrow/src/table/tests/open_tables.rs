@@ -23,7 +23,7 @@ fn fixture(count: u64, open_max: usize) -> Fixture {
 }
 
 fn fixture_in(count: u64, open_max: usize, memory: TableMemory) -> Fixture {
-    fixture_of(count, open_max, memory, entries)
+    fixture_of(count, open_max, memory, entries, &plain())
 }
 
 fn fixture_of(
@@ -31,11 +31,12 @@ fn fixture_of(
     open_max: usize,
     memory: TableMemory,
     entries: impl Fn(u64) -> Vec<Owned>,
+    options: &TableOptions,
 ) -> Fixture {
     let vfs = Arc::new(MemoryVfs::default());
     let files = (0..count)
         .map(|number| {
-            let meta = write_to(&vfs, FileNumber(number), &entries(number), &plain());
+            let meta = write_to(&vfs, FileNumber(number), &entries(number), options);
             (Arc::new(TableSlot::default()), meta)
         })
         .collect();
@@ -183,7 +184,7 @@ fn index_partitions_go_before_filters_and_filters_before_tables() {
         lent_max: 1 << 30,
         ..TableMemory::default()
     };
-    let fixture = fixture_of(COUNT as u64, 1000, memory, filtered);
+    let fixture = fixture_of(COUNT as u64, 1000, memory, filtered, &plain());
     let read = |index: usize| {
         let (slot, meta) = &fixture.files[index];
         let table = fixture.tables.get(slot, meta).unwrap();
@@ -236,7 +237,7 @@ fn filtered(number: u64) -> Vec<Owned> {
 
 /// Tables of which about `whole` have space for their filters.
 fn crowded(count: u64, whole: u64) -> Fixture {
-    let all = fixture_of(count, 1000, TableMemory::default(), filtered);
+    let all = fixture_of(count, 1000, TableMemory::default(), filtered, &plain());
     (0..all.files.len()).for_each(|index| all.probe(index));
     let memory = &all.tables.context().memory;
     let filter = memory.filters.bytes() / count;
@@ -253,7 +254,7 @@ fn crowded(count: u64, whole: u64) -> Fixture {
         readers_min: rest + whole * filter + (count - whole) * pieced + filter / 2,
         ..TableMemory::default()
     };
-    fixture_of(count, 1000, memory, filtered)
+    fixture_of(count, 1000, memory, filtered, &plain())
 }
 
 #[test]
@@ -309,6 +310,75 @@ fn a_filter_that_cannot_be_loaded_stays_in_pieces() {
     *file.fails_from.lock() = None;
     (0..5).for_each(|_| fixture.probe(19));
     assert!(fixture.state(19)[1]);
+}
+
+#[test]
+fn a_filter_that_exceeds_the_limit_alone_is_never_loaded() {
+    let fixture = crowded(1, 0);
+    let file = fixture
+        .vfs
+        .file(Path::new(&file_name(fixture.files[0].1.number)));
+    fixture.probe(0);
+    assert!(!fixture.state(0)[1]);
+    let reads = || file.reads.load(Ordering::Relaxed);
+    let before = reads();
+    (0..40).for_each(|_| fixture.probe(0));
+    assert_eq!(reads() - before, 40, "each probe reads its piece");
+    assert!(!fixture.state(0)[1]);
+}
+
+#[test]
+fn larger_allocations_stay_within_the_limit() {
+    let fixture = crowded(20, 8);
+    let memory = &fixture.tables.context().memory;
+    let allocate = |units| {
+        for (slot, meta) in &fixture.files {
+            fixture.tables.set_filter_units(slot, meta, units).unwrap();
+            assert!(memory.tables.bytes() <= memory.tables_max());
+        }
+    };
+    allocate(crate::filter::LoadedUnits::NONE);
+    (0..20).for_each(|index| fixture.probe(index));
+    assert_eq!(fixture.states(), [20, 0, 20], "without filters");
+    let last = Path::new(&file_name(fixture.files[19].1.number)).to_owned();
+    let reads = || fixture.vfs.file(&last).reads.load(Ordering::Relaxed);
+    let before = reads();
+    allocate(crate::filter::LoadedUnits::ALL);
+    assert_eq!(reads(), before, "a filter without space is not loaded");
+    let [open, filters, _] = fixture.states();
+    assert_eq!(open, 20);
+    assert!((7..=9).contains(&filters), "{filters}");
+}
+
+#[test]
+fn more_units_of_filters_in_memory_take_parts_of_others() {
+    let memory = TableMemory {
+        readers_min: 0,
+        lent_max: 1 << 30,
+        ..TableMemory::default()
+    };
+    let options = TableOptions {
+        filter_units: [6.0, 4.0, 0.0, 0.0],
+        ..plain()
+    };
+    let fixture = fixture_of(12, 1000, memory, filtered, &options);
+    let memory = &fixture.tables.context().memory;
+    let mut one = crate::filter::LoadedUnits::NONE;
+    one.add(0);
+    let allocate = |units| {
+        for (slot, meta) in &fixture.files {
+            fixture.tables.set_filter_units(slot, meta, units).unwrap();
+            assert!(memory.tables.bytes() <= memory.tables_max());
+        }
+    };
+    allocate(one);
+    (0..12).for_each(|index| fixture.probe(index));
+    assert_eq!(fixture.states()[..2], [12, 12]);
+    let limit = memory.tables.bytes() + 1000;
+    let _needed = Held::new(&memory.lender, (1 << 30) - limit);
+    allocate(crate::filter::LoadedUnits::ALL);
+    let [open, filters, _] = fixture.states();
+    assert!(open == 12 && filters < 12, "{filters}");
 }
 
 /// An allocation of units that changes while a table reads by pieces.
