@@ -109,6 +109,9 @@ impl Engine {
         claim: &Claim<Box<[u8]>>,
     ) -> Result<()> {
         let start = self.options.runtime.now();
+        let mut references = ReferenceChanges::default();
+        // First: a damaged list stops the compaction before it writes.
+        self.subtract_references(inputs, &mut references)?;
         let merged = self.rewrite_all(keyspace, inputs, claim)?;
         let id = keyspace.id();
         let levels = inputs
@@ -153,8 +156,7 @@ impl Engine {
             })
         }));
         records.extend(garbage_records(id, &written.discard_lists));
-        let mut references = written.log_references;
-        self.subtract_references(inputs, &mut references)?;
+        references.append(&written.log_references);
         records.extend(Record::count_references(id, &references));
         let mut grown = Vec::new();
         written.pending.commit(|| {

@@ -14,6 +14,7 @@ use super::*;
 use crate::base::{ErrorKind, Kind};
 use crate::engine::jobs::compaction_claim::CompactionJob;
 use crate::engine::{Access, Handle, Write};
+use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::options::{Durability, KeyspaceOptions, Options, SegmentLimit};
 use crate::read::visible::KeyRange;
@@ -167,7 +168,16 @@ impl Store {
         }
     }
 
-    fn check(&self) {
+    /// Writes all memtables to tables.
+    fn flush(&self) {
+        self.engine().rotate(&[Arc::clone(&self.keyspace)]).unwrap();
+        while let Some(oldest) = self.keyspace.state_full().frozen.last() {
+            self.engine().flush(&self.keyspace, oldest).unwrap();
+        }
+    }
+
+    /// What a reader finds.
+    fn held(&self) -> BTreeMap<u8, Vec<u8>> {
         let view = self.engine().state_view(&self.keyspace, None).unwrap();
         let mut cursor = view.cursor(KeyRange::ALL);
         let mut held = BTreeMap::new();
@@ -176,7 +186,11 @@ impl Store {
             held.insert(cursor.key()[0], cursor.value().unwrap().to_vec());
             found = cursor.moving().next().unwrap();
         }
-        assert!(held == self.model);
+        held
+    }
+
+    fn check(&self) {
+        assert!(self.held() == self.model);
         // This compares the counted references with those of all tables.
         let report = self.engine().verify().unwrap();
         assert!(report.is_sound(), "{report:?}");
@@ -324,6 +338,81 @@ fn a_compaction_claimed_before_a_poison_changes_nothing() {
     read_exact_at(&*file, &mut found, end).unwrap();
     assert_eq!(found, segment);
     assert_eq!(OsVfs.list(store.directory.path()).unwrap().len(), files);
+}
+
+/// A damaged list of references stops compactions of its table, before they write. Everything else continues.
+#[test]
+fn a_damaged_list_of_references_stops_compactions_of_its_table_alone() {
+    let mut store = Store::new(small());
+    let refers = |file: &Shared<FileHandle>| file.meta.log_bytes() > 0;
+    let (job, damaged) = loop {
+        store.write(0, 16, Kind::Value);
+        if let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now()) {
+            if let CompactionJob::Compact { inputs, .. } = &job
+                && let Some(file) = inputs.lower.iter().find(|file| refers(file))
+            {
+                let file = Shared::clone(file);
+                break (job, file);
+            }
+            let outcome = store.engine().compact(&store.keyspace, &job);
+            job.release(&store.keyspace, &outcome, store.runtime.now());
+        } else {
+            store.run(1);
+        }
+    };
+    let engine = store.engine();
+    let table = engine.tables.get(damaged.slot(), &damaged.meta).unwrap();
+    let mut list = Vec::new();
+    let of_table = table.log_references().next().unwrap().unwrap();
+    of_table.encode(&mut list);
+    let name = FileName::Table(damaged.meta.number).to_string();
+    let path = store.directory.path().join(&name);
+    let file = OsVfs.open(&path, OpenMode::ReadWrite).unwrap();
+    let mut bytes = vec![0; usize::try_from(file.length().unwrap()).unwrap()];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    let place = bytes.windows(list.len()).rposition(|it| it == list);
+    let place = place.unwrap() as u64;
+    write_all_at(&*file, &[list[0] ^ 1], place).unwrap();
+    let is_named = |error: &Error| {
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let named = format!("{name} is damaged at offset {place}");
+        assert!(error.to_string().contains(&named), "{error}");
+    };
+
+    // The compaction, the report and the full check name the place.
+    let allocated = engine.catalog.allocate().unwrap();
+    let outcome = engine.compact(&store.keyspace, &job);
+    job.release(&store.keyspace, &outcome, store.runtime.now());
+    is_named(&outcome.unwrap_err());
+    assert_eq!(
+        engine.catalog.allocate().unwrap(),
+        allocated + 1,
+        "no output was begun"
+    );
+    is_named(&engine.value_files(&store.keyspace).unwrap_err());
+    let report = engine.verify().unwrap();
+    assert_eq!(report.damage.len(), 1, "{report:?}");
+    is_named(&report.damage[0]);
+
+    // Flushes, garbage collections and reads continue.
+    let job = loop {
+        store.write(40, 8, Kind::Value);
+        store.write(40, 8, Kind::Value);
+        store.flush();
+        if let Some(job) = store
+            .engine()
+            .claim_gc(&store.keyspace, store.runtime.now())
+        {
+            break job;
+        }
+    };
+    let outcome = store.engine().collect(&store.keyspace, &job);
+    job.release(&store.keyspace, &outcome, store.runtime.now());
+    outcome.unwrap();
+    assert!(store.engine().poison.check().is_ok());
+    assert!(store.held() == store.model);
+    write_all_at(&*file, &list[..1], place).unwrap();
+    store.check();
 }
 
 proptest! {
