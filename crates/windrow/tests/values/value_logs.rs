@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windrow::{BlockSource, Compression, Db};
+use windrow::{BlockSource, Compression, Db, SegmentLimit};
 
 use super::common::Random;
 use super::fixture::{
@@ -58,6 +58,43 @@ fn large_values_go_to_logs_and_come_back() {
             db.close().unwrap();
         }
     }
+}
+
+/// The references of all subcompactions and appends are counted, beside garbage collections.
+#[test]
+fn a_keyspace_with_subcompactions_counts_all_references() {
+    const KEYS: u64 = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = with_logs();
+    options.background_threads = 4;
+    options.keyspace.memtable_bytes = 16 << 10;
+    options.keyspace.file_bytes = 8 << 10;
+    options.keyspace.base_bytes = 256 << 10;
+    options.keyspace.level0_runs = 8;
+    options.keyspace.medium_from = 72;
+    options.keyspace.large_from = 72;
+    options.keyspace.max_space_amp = 2.0;
+    options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+    let (db, map) = open(folder.path(), options.clone());
+    let (mut model, mut random) = (Model::new(), Random(29));
+    for step in 0..40_000_u64 {
+        let (key, value) = (key(random.below(KEYS)), step.to_be_bytes().repeat(8));
+        map.insert(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    let stats = db.stats();
+    assert!(stats.subcompactions > stats.compactions, "{stats:?}");
+    let others = [stats.appends, stats.garbage_collections];
+    assert!(others.iter().all(|count| *count > 0), "{others:?}");
+    let report = db.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.damage);
+    db.close().unwrap();
+    let (db, map) = open(folder.path(), options);
+    let all: Model = map.iter().unwrap().map(Result::unwrap).collect();
+    assert!(all == model);
+    assert!(db.verify().unwrap().is_sound());
 }
 
 #[test]
