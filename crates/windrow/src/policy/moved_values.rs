@@ -6,7 +6,8 @@
 //! pointers. So a pointer into an origin is in its segment's span, and the origin leads to a GC output newer than the
 //! generation. All segments whose span has a log count as if they referred to it alike.
 //!
-//! I1. A segment with a pointer into an origin has an estimate above zero.
+//! I1. A segment with a pointer into an origin has an estimate above zero, unless its writer could not resolve the
+//!     pointer: a compaction keeps a pointer whose relocation table is damaged. To rewrite it again would not help.
 //! I2. A segment has an estimate of zero if its generation is at least that of every origin: once it was rewritten, and
 //!     until the next garbage collection.
 

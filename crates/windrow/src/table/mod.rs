@@ -1,8 +1,8 @@
 //! Layer 2: table files of 1 to 12 segments.
 //!
 //! A segment is a complete sorted table: data blocks, filter units, index partitions, references to value logs,
-//! top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
-//! file as the manifest describes it. `docs/format.md` describes the bytes.
+//! top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
+//! and [`Table`] reads a file as the manifest describes it. `docs/format.md` describes the bytes.
 
 mod format;
 mod log_references;

@@ -14,8 +14,7 @@ use crate::value::read_discard_list;
 
 impl Engine {
     /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, and
-    /// the counts of the discard lists
-    /// and of the references.
+    /// the counts of the discard lists and of the references.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();

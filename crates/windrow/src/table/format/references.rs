@@ -228,7 +228,7 @@ impl LogSums {
 pub(crate) struct LogReferences {
     pub(crate) sums: LogSums,
     /// The newest GC output when the segment was written, or 0. The segment has no pointer into an origin that led to
-    /// this file or to an older one. No reader depends on it.
+    /// this file or to an older one, unless the relocation table was damaged. No reader depends on it.
     pub(crate) generation: FileNumber,
 }
 
