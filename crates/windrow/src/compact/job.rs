@@ -34,8 +34,8 @@ pub(crate) trait JobContext {
     fn sync_directory(&self) -> Result<()>;
     /// Waits until a job of `priority` may write `bytes` more, or fails if `cancel` does.
     fn request_io(&self, priority: IoPriority, bytes: u64, cancel: CancelCheck<'_>) -> Result<()>;
-    /// Fails with `NoSpace` if the disk has so little space left that writers may soon need it. A job of `priority` that
-    /// has more to write calls it after each request.
+    /// Fails with `NoSpace` if the disk has so little space left that writers may soon need it. A job of `priority`
+    /// that has more to write calls it after each request.
     fn leave_space(&self, priority: IoPriority) -> Result<()>;
     /// The tracker of the buffers of jobs.
     fn memory(&self) -> &Arc<MemoryTracker>;

@@ -57,6 +57,11 @@ impl Deref for Counters {
     }
 }
 
+/// `time` in whole microseconds, as statistics have it.
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 impl Counters {
     pub(crate) fn new() -> Self {
         Self {
@@ -133,7 +138,7 @@ impl Counters {
     /// Counts one stall of a writer.
     pub(super) fn add_stall(&self, cause: StallCause, waited: Waited, time: Duration) {
         let counters = &self.stalls[cause as usize];
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let micros = micros(time);
         match waited {
             Waited::Delayed => add(&counters.delays, 1),
             Waited::Stopped => add(&counters.stops, 1),

@@ -1,8 +1,8 @@
 //! Layer 3: what the tree should look like, and the next job that brings it there.
 //!
-//! Pure functions from the tree, as the trait [`Tree`] shows it, and the options to a plan. The engine executes the plan
-//! on disk; tests and the simulation execute the same plan on numbers. Keys are of any ordered type, so a boundary can
-//! be a byte string or an integer.
+//! Pure functions from the tree, as the trait [`Tree`] shows it, and the options to a plan. The engine executes the
+//! plan on disk; tests and the simulation execute the same plan on numbers. Keys are of any ordered type, so a boundary
+//! can be a byte string or an integer.
 //!
 //! Owns capacities, scores, the choice of the next job ([`pick`]), the plan of a compaction's output
 //! ([`output`]), the place of values, the choice of value logs for garbage collection, write throttling, and filter

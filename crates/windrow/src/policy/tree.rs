@@ -6,8 +6,8 @@
 //!
 //! The engine answers from sums that its versions keep for each level and chunk. A [`TreeSummary`] is a list of files;
 //! tests and the simulation use it. It answers with one chunk for each level, without bounds. The plans are the same,
-//! except in trees with values in transient logs: there the engine estimates what a level pins, and compares the cost of
-//! a neighbour with the mean of its chunk, not of its level.
+//! except in trees with values in transient logs: there the engine estimates what a level pins, and compares the cost
+//! of a neighbour with the mean of its chunk, not of its level.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

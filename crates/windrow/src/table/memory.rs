@@ -61,8 +61,8 @@ fn excess(tables: u64, partitions: u64, filters: u64, tables_max: u64) -> Excess
     }
 }
 
-/// Whether a filter of `bytes` may be loaded whole beside open tables that hold `tables` bytes, `partitions` among them,
-/// but may hold `tables_max`. Partitions give way to filters.
+/// Whether a filter of `bytes` may be loaded whole beside open tables that hold `tables` bytes, `partitions` among
+/// them, but may hold `tables_max`. Partitions give way to filters.
 fn fits(bytes: u64, tables: u64, partitions: u64, tables_max: u64) -> bool {
     let gives_way = partitions.saturating_sub(tables_max / KEPT_FRACTION);
     tables.saturating_sub(gives_way).saturating_add(bytes) <= tables_max

@@ -194,9 +194,9 @@ impl Region {
         }
     }
 
-    /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. One system call
-    /// for each MiB; no byte is read. A system without that call answers true; one that reports nothing to this process
-    /// answers false.
+    /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. One system
+    /// call for each MiB; no byte is read. A system without that call answers true; one that reports nothing to this
+    /// process answers false.
     pub fn is_resident(&self, range: Range<usize>) -> bool {
         match &self.0 {
             Source::Mapping(mapping) => mapping.is_resident(range),

@@ -12,13 +12,12 @@
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
 //! # Safety argument
-//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it, and asks
-//! for the size of a page and the user of the process. The mapping is private to its
-//! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
-//! bytes are read-only here. The engine never truncates mapped bytes (the contract of
-//! [`File::map`]), and appends begin behind every mapped length, and the lock on the database excludes other
-//! engines. A process that changes the files from outside while they are in use breaks the contract of
-//! the database.
+//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it, and
+//! asks for the size of a page and the user of the process. The mapping is private to its [`Mapping`], which unmaps it
+//! once, on drop, so every slice borrowed from it is gone by then. Its bytes are read-only here. The engine never
+//! truncates mapped bytes (the contract of [`File::map`]), and appends begin behind every mapped length, and the lock
+//! on the database excludes other engines. A process that changes the files from outside while they are in use breaks
+//! the contract of the database.
 
 #![expect(
     unsafe_code,

@@ -260,8 +260,8 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Gets since the open that found a value or its pointer in this level.
     pub gets_answered: u64,
-    /// Bytes of filters that its tables keep in memory while they are open. A table that reads its filters by pieces now
-    /// counts none.
+    /// Bytes of filters that its tables keep in memory while they are open. A table that reads its filters by pieces
+    /// now counts none.
     pub filter_bytes: u64,
     /// The average number of false-positive reads of a get of an absent key: the sum of the false-positive
     /// rates of the runs of level 0, and the average rate of the files of a deeper level. A key between two

@@ -15,6 +15,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::Engine;
 use crate::engine::admin::stats::PausedFile;
+use crate::engine::counters::micros;
 use crate::policy::LogSummary;
 
 /// The pause of jobs after a failure.
@@ -123,10 +124,6 @@ impl Backoffs {
             .values_mut()
             .for_each(|rest| rest.until = Duration::ZERO);
     }
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The last failure of one kind of job.

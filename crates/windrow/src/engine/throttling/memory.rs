@@ -7,7 +7,7 @@
 //! | memtables, active and frozen | 1/2 | the largest is flushed early; writers are delayed, then stopped |
 //! | one memtable | 1/8 | it is full, whatever its keyspace's options say |
 //! | buffers of background jobs | 1/8 | jobs read with small buffers |
-//! | open tables, cursors and block cache | 3/8 | the cache shrinks to a minimum; tables drop parts (`table/memory.rs`) |
+//! | open tables, cursors and block cache | 3/8 | the cache shrinks to a minimum; tables drop parts: `table/memory.rs` |
 //! | of these, the minimum of the cache | 1/16, at most `cache_bytes` | |
 //!
 //! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable.

@@ -17,12 +17,7 @@ impl ValueState {
         table: FileNumber,
         segments: &[SegmentMeta],
     ) -> Result<(), Contradiction> {
-        self.count_references(table, segments, u64::checked_add)?;
-        for logs in segments.iter().map(|it| it.references.in_logs()) {
-            self.surplus.0 -= i128::from(logs.entries);
-            self.surplus.1 -= i128::from(logs.bytes);
-        }
-        Ok(())
+        self.count_references(table, segments, u64::checked_add, -1)
     }
 
     /// Subtracts the references of these segments of `table`.
@@ -31,21 +26,22 @@ impl ValueState {
         table: FileNumber,
         segments: &[SegmentMeta],
     ) -> Result<(), Contradiction> {
-        self.count_references(table, segments, u64::checked_sub)?;
-        for logs in segments.iter().map(|it| it.references.in_logs()) {
-            self.surplus.0 += i128::from(logs.entries);
-            self.surplus.1 += i128::from(logs.bytes);
-        }
-        Ok(())
+        self.count_references(table, segments, u64::checked_sub, 1)
     }
 
-    /// Adds the references to transient logs to the counts, or subtracts them: `count` does either.
+    /// Adds the references to transient logs to the counts, or subtracts them: `count` does either. Those to value logs
+    /// change the surplus of what is counted, by `sign` times their sums.
     fn count_references(
         &mut self,
         table: FileNumber,
         segments: &[SegmentMeta],
         count: impl Fn(u64, u64) -> Option<u64>,
+        sign: i128,
     ) -> Result<(), Contradiction> {
+        for logs in segments.iter().map(|it| it.references.in_logs()) {
+            self.surplus.0 += sign * i128::from(logs.entries);
+            self.surplus.1 += sign * i128::from(logs.bytes);
+        }
         for (number, referred) in segments.iter().flat_map(|it| it.references.transient()) {
             let known = self.files.get_mut(&number);
             let known = known.filter(|it| it.kind == ValueFileKind::TransientLog);

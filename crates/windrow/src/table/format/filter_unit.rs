@@ -2,8 +2,8 @@
 //!
 //! A piece is a stored block with the shape of the unit and some of its lines. It ends where a page of the file ends,
 //! so that a cold read of it moves one page; zeros fill what is too short for a line. Only a first piece that begins
-//! where its page has no space for a line ends with the next page. The last piece ends with its last line. A unit of one
-//! piece is one block. See "Filter units" in `docs/format.md`.
+//! where its page has no space for a line ends with the next page. The last piece ends with its last line. A unit of
+//! one piece is one block. See "Filter units" in `docs/format.md`.
 //!
 //! Invariant I1: the place of a unit in the file determines its number of lines, its pieces, and the lines of each. So
 //! a reader finds the piece of a line without reading another.

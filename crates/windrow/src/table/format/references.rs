@@ -1,9 +1,10 @@
 //! The references of a segment's entries to value files.
 //!
 //! A writer counts them by file ([`References`]). The list of transient logs is short, because compactions rewrite thin
-//! slices of them. So the manifest and the properties of the segment have it. The list of value logs is as long as there
-//! are value logs, if keys come in random order. It has a block of its own in the segment, and the manifest and the
-//! properties have only its sums ([`LogSums`]). So memory and manifest do not grow with the product of tables and logs.
+//! slices of them. So the manifest and the properties of the segment have it. The list of value logs is as long as
+//! there are value logs, if keys come in random order. It has a block of its own in the segment, and the manifest and
+//! the properties have only its sums ([`LogSums`]). So memory and manifest do not grow with the product of tables and
+//! logs.
 //!
 //! I1. A list ascends strictly by file, and each file has entries.
 //! I2. A list or a sum that decodes encodes to the same bytes.

@@ -26,8 +26,8 @@ impl Table {
             .any(|segment| self.announce_probe(segment, hash) && self.announce_key(segment, key))
     }
 
-    /// Whether a filter in memory passes the key with this hash. Asks the system for the piece of a filter that is not in
-    /// memory. What the key needs after such a piece is not known yet.
+    /// Whether a filter in memory passes the key with this hash. Asks the system for the piece of a filter that is not
+    /// in memory. What the key needs after such a piece is not known yet.
     fn announce_probe(&self, segment: &Segment, hash: u64) -> bool {
         match &segment.filter {
             SegmentFilter::ByPieces(filter) => {
@@ -37,8 +37,8 @@ impl Table {
         }
     }
 
-    /// Whether the piece of a filter that has the key with this hash passes it, if the piece is in memory. Else asks the
-    /// system for the piece.
+    /// Whether the piece of a filter that has the key with this hash passes it, if the piece is in memory. Else asks
+    /// the system for the piece.
     fn announce_piece(&self, segment: &Segment, filter: &PiecedFilter, hash: u64) -> Option<bool> {
         let (clock, cache) = (&self.context.clock, &self.context.cache);
         let (number, handle) = filter.piece_of(hash);
@@ -89,8 +89,8 @@ impl Table {
         }
     }
 
-    /// Asks the system for the bytes from `start` to `end`, unless they are in memory. Returns whether they are. The read
-    /// that follows reports a file that cannot be opened.
+    /// Asks the system for the bytes from `start` to `end`, unless they are in memory. Returns whether they are. The
+    /// read that follows reports a file that cannot be opened.
     fn announce_range(&self, start: u64, end: u64) -> bool {
         let Ok(file) = self.file() else {
             return false;

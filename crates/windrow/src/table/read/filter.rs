@@ -1,8 +1,8 @@
 //! The filter of an open segment, in memory or read by pieces.
 //!
-//! A *whole* filter has all of its allocated units in memory. A filter that is read *by pieces* takes next to no memory:
-//! a probe of it reads the one piece of its first unit that has the line of the key. Further units would cost another
-//! read for each key that passes, and they would only reject a few more absent keys.
+//! A *whole* filter has all of its allocated units in memory. A filter that is read *by pieces* takes next to no
+//! memory: a probe of it reads the one piece of its first unit that has the line of the key. Further units would cost
+//! another read for each key that passes, and they would only reject a few more absent keys.
 //!
 //! Concurrency: immutable but for marks and counts; shared freely.
 

@@ -1,5 +1,7 @@
 //! Filters that are read by pieces: the answers, the bytes that they read, and faults.
 
+use std::ops::Range;
+
 use super::*;
 use crate::ErrorKind;
 use crate::base::key::SEQUENCE_MAX;
@@ -18,7 +20,7 @@ fn absent(count: u32) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// The place of the first filter unit: its pieces fill the space between data blocks and partitions.
-fn unit(table: &Table, meta: &FileMeta) -> std::ops::Range<u64> {
+fn unit(table: &Table, meta: &FileMeta) -> Range<u64> {
     let start = table.segments[0].index.data_end();
     start..start + meta.segments[0].filter_units[0]
 }
@@ -72,8 +74,9 @@ fn probes_by_pieces_answer_as_the_first_unit_in_memory() {
     }
 }
 
-#[test]
-fn a_cold_probe_moves_one_piece_in_one_page() {
+/// Entries, the file of a table of them of which nothing is in memory, the table, which reads its filter by pieces, and
+/// the place of the unit.
+fn cold_table() -> (Vec<Owned>, Arc<MemoryFile>, Arc<Table>, Range<u64>) {
     let entries = entries(15_000);
     let (meta, bytes) = write(&entries, &plain());
     let file = MemoryFile::holding(bytes);
@@ -81,6 +84,12 @@ fn a_cold_probe_moves_one_piece_in_one_page() {
         open_by_pieces(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
     let unit = unit(&table, &meta);
     *file.page_cache.holds.lock() = Held::Nothing;
+    (entries, file, table, unit)
+}
+
+#[test]
+fn a_cold_probe_moves_one_piece_in_one_page() {
+    let (entries, file, table, unit) = cold_table();
     // All index partitions.
     for number in 0..table.segments[0].index.blocks() {
         block(&table, number);
@@ -128,13 +137,7 @@ fn a_cold_probe_moves_one_piece_in_one_page() {
 
 #[test]
 fn a_request_names_the_piece_of_a_key_and_then_its_block() {
-    let entries = entries(15_000);
-    let (meta, bytes) = write(&entries, &plain());
-    let file = MemoryFile::holding(bytes);
-    let table =
-        open_by_pieces(Arc::clone(&file) as _, &meta, context(BlockSource::Mapped)).unwrap();
-    let unit = unit(&table, &meta);
-    *file.page_cache.holds.lock() = Held::Nothing;
+    let (entries, file, table, unit) = cold_table();
     let key = &entries[7000].key;
     let block = table.find_block(&table.segments[0], key).unwrap().unwrap();
     file.asked_for.lock().clear();

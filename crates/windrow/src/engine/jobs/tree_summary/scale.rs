@@ -260,15 +260,7 @@ fn measure(size: Size) {
         FileNumber(10_000_000),
         state,
     ));
-    // In a new process, whose memory holds nothing else.
-    let opened = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["tree_summary::scale::opened", "--ignored", "--nocapture"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let report = String::from_utf8(opened.stdout).unwrap();
-    let report = report.lines().filter(|line| line.starts_with("open"));
-    report.for_each(|line| println!("{line}"));
+    open_alone(folder.path());
     let (mut state, version, obsolete) = open(folder.path());
     let keyspace = KeyspaceCore::new(
         KEYSPACE,
@@ -301,15 +293,41 @@ fn measure(size: Size) {
     for _ in 0..30 {
         rounds.extend(compact(&keyspace, &mut state, &obsolete, &mut number));
     }
-    let column = |column: usize| median(rounds.iter().map(|round| round[column]).collect());
-    println!(
-        "{} compactions, us, medians (and worst): plan {}, edit of the manifest {}, of the version {}, throttle {}",
-        rounds.len(),
-        column(0),
-        column(1),
-        column(2),
-        column(3)
+    report(
+        &rounds,
+        [
+            "plan",
+            "edit of the manifest",
+            "edit of the version",
+            "throttle",
+        ],
     );
+}
+
+/// Prints what compactions took in each of `steps`.
+fn report<const STEPS: usize>(rounds: &[[f64; STEPS]], steps: [&str; STEPS]) {
+    let column = |step: usize| median(rounds.iter().map(|round| round[step]).collect());
+    let steps = steps.iter().enumerate();
+    let steps: Vec<String> = steps
+        .map(|(step, name)| format!("{name} {}", column(step)))
+        .collect();
+    println!(
+        "{} compactions, us, medians (and worst): {}",
+        rounds.len(),
+        steps.join(", ")
+    );
+}
+
+/// Opens the manifest in `folder` in a new process, whose memory holds nothing else, and prints what it took.
+fn open_alone(folder: &Path) {
+    let opened = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["tree_summary::scale::opened", "--ignored", "--nocapture"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let report = String::from_utf8(opened.stdout).unwrap();
+    let report = report.lines().filter(|line| line.starts_with("open"));
+    report.for_each(|line| println!("{line}"));
 }
 
 /// The open in a process of its own, if the current folder has a manifest.
@@ -324,7 +342,8 @@ fn opened() {
     let memory = (resident() - before) as f64;
     let files: usize = version.levels().iter().map(|level| level.len()).sum();
     println!(
-        "opened: {:.0} bytes per table, keys included",
+        "opened: {:.1} MB of memory, {:.0} bytes per table, keys included",
+        memory / 1e6,
         memory / files as f64
     );
     drop((state, version));

@@ -3,12 +3,11 @@
 //!
 //! `cargo test --release -p windrow --lib scale::value_logs -- --ignored --nocapture --test-threads 1`
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::super::compaction_claim::CompactionJob;
-use super::{KEYSPACE, Size, TB, full, manifest_records, median, open, resident, timed};
+use super::{KEYSPACE, Size, TB, full, manifest_records, open, open_alone, report, timed};
 use crate::base::FileNumber;
 use crate::base::sync::Shared;
 use crate::engine::KeyspaceCore;
@@ -241,15 +240,7 @@ fn measure(bytes: f64) {
     drop(ManifestStore::start(vfs, folder.path(), number, state));
     let length = manifest_length(&OsVfs, folder.path(), number).unwrap();
     println!("manifest: {:.2} MB", length as f64 / 1e6);
-    // In a new process, whose memory holds nothing else.
-    let opened = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["scale::value_logs::opened", "--ignored", "--nocapture"])
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let report = String::from_utf8(opened.stdout).unwrap();
-    let report = report.lines().filter(|line| line.starts_with("open"));
-    report.for_each(|line| println!("{line}"));
+    open_alone(folder.path());
     let (mut state, version, _) = open(folder.path());
     let table_bytes = bytes / RECORD_BYTES as f64 * ENTRY_BYTES as f64;
     let keyspace = KeyspaceCore::new(
@@ -264,30 +255,10 @@ fn measure(bytes: f64) {
     let mut number = 5_000_000;
     let rounds = (0..10).filter_map(|_| compaction(&keyspace, &mut state, logs, &mut number));
     let rounds: Vec<[f64; 3]> = rounds.collect();
-    let column = |column: usize| median(rounds.iter().map(|round| round[column]).collect());
-    println!(
-        "{} compactions, us, medians (and worst): plan {}, edit of the manifest {}, of the version {}",
-        rounds.len(),
-        column(0),
-        column(1),
-        column(2)
+    report(
+        &rounds,
+        ["plan", "edit of the manifest", "edit of the version"],
     );
-}
-
-/// The open in a process of its own, if the current folder has a manifest.
-#[test]
-#[ignore = "a measurement"]
-fn opened() {
-    if !Path::new("CURRENT").exists() {
-        return;
-    }
-    let before = resident();
-    let opened = open(Path::new("."));
-    println!(
-        "opened: {:.1} MB of memory",
-        (resident() - before) as f64 / 1e6
-    );
-    drop(opened);
 }
 
 #[test]
