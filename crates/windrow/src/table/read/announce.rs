@@ -41,7 +41,7 @@ impl Table {
     /// the system for the piece.
     fn announce_piece(&self, segment: &Segment, filter: &PiecedFilter, hash: u64) -> Option<bool> {
         let (clock, cache) = (&self.context.clock, &self.context.cache);
-        let (number, handle) = filter.piece_of(hash);
+        let (number, handle, _) = filter.piece_of(hash);
         let is_cached =
             || cache.has_had_blocks() && cache.get(self.place(segment, handle.offset)).is_some();
         let is_near = filter.marks.contains(number, clock)

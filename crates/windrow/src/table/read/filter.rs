@@ -164,12 +164,13 @@ impl PiecedFilter {
         }
     }
 
-    /// The number and the place of the piece that has the line of the key with this hash.
-    pub(crate) fn piece_of(&self, hash: u64) -> (usize, Handle) {
+    /// The number and the place of the piece that has the line of the key with this hash, and the place of the line in
+    /// the piece.
+    pub(crate) fn piece_of(&self, hash: u64) -> (usize, Handle, usize) {
         let layout = &self.layout;
         let line = line_number(hash, layout.number(), layout.lines());
-        let (number, _) = layout.find(line);
-        (number, layout.piece(number))
+        let (number, line) = layout.find(line);
+        (number, layout.piece(number), line)
     }
 
     /// Counts a piece that was read from the file. Returns whether it is time to load the whole filter.

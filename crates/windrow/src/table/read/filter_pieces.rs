@@ -16,7 +16,6 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, Result};
 use crate::block::stored::{Place, zeroed};
 use crate::cache::Marks;
-use crate::filter::line_number;
 use crate::vfs::{Region, read_exact_at};
 
 use super::super::format::Handle;
@@ -37,10 +36,7 @@ struct Piece<'a> {
 
 impl Piece<'_> {
     fn new<'a>(table: &Table, segment: &Segment, filter: &'a PiecedFilter, hash: u64) -> Piece<'a> {
-        let layout = &filter.layout;
-        let line = line_number(hash, layout.number(), layout.lines());
-        let (number, line) = layout.find(line);
-        let handle = layout.piece(number);
+        let (number, handle, line) = filter.piece_of(hash);
         Piece {
             filter,
             number,
