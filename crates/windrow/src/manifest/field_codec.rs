@@ -15,7 +15,7 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::options::RecordedOptions;
-use crate::table::{FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences};
+use crate::table::{FenceKeys, FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 /// The longest name of a keyspace, in bytes.
@@ -221,7 +221,7 @@ impl Field for FileMeta {
         Ok(FileMeta {
             number,
             sealed,
-            segments,
+            segments: segments.into(),
         })
     }
 }
@@ -342,8 +342,8 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.length);
     put_varint(buffer, segment.entries);
     put_varint(buffer, segment.tombstones);
-    put_bytes(buffer, &segment.smallest);
-    put_bytes(buffer, &segment.largest);
+    put_bytes(buffer, segment.smallest());
+    put_bytes(buffer, segment.largest());
     put_varint(buffer, segment.sequence_min);
     put_varint(buffer, segment.sequence_max);
     put_varint(buffer, segment.logical_bytes);
@@ -364,8 +364,7 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
         length: reader.varint("length of a segment")?,
         entries: reader.varint("entries of a segment")?,
         tombstones: reader.varint("tombstones of a segment")?,
-        smallest: read_key(reader)?,
-        largest: read_key(reader)?,
+        keys: FenceKeys::new(read_key(reader)?, read_key(reader)?),
         sequence_min: reader.varint("smallest sequence number of a segment")?,
         sequence_max: reader
             .varint_at_most(SEQUENCE_MAX, "largest sequence number of a segment")?,
@@ -383,7 +382,7 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     if segment.tombstones > segment.entries || segment.entries == 0 {
         return Err(start.error("a segment without entries, or with more tombstones than entries"));
     }
-    if segment.smallest > segment.largest {
+    if segment.smallest() > segment.largest() {
         return Err(start.error("a segment whose smallest key is above its largest"));
     }
     if segment.sequence_min > segment.sequence_max {
@@ -408,13 +407,13 @@ fn read_filter_units(reader: &mut Reader<'_>) -> Result<[u64; FILTER_UNITS_MAX],
     Ok(units)
 }
 
-fn read_key(reader: &mut Reader<'_>) -> Result<Box<[u8]>, DecodeError> {
+fn read_key<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     let start = reader.clone();
     let key = reader.prefixed_bytes(KEY_BYTES_MAX, "boundary key of a segment")?;
     if key.is_empty() {
         return Err(start.error("an empty boundary key"));
     }
-    Ok(key.into())
+    Ok(key)
 }
 
 fn read_text(reader: &mut Reader<'_>, what: &'static str) -> Result<String, DecodeError> {

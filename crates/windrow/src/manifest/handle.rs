@@ -50,8 +50,8 @@ impl FileHandle {
         guard: Arc<ObsoleteGuard>,
     ) -> Shared<Self> {
         let segments = || (0_u8..).zip(&meta.segments);
-        let smallest = segments().min_by_key(|(_, segment)| &segment.smallest);
-        let largest = segments().max_by_key(|(_, segment)| &segment.largest);
+        let smallest = segments().min_by_key(|(_, segment)| segment.smallest());
+        let largest = segments().max_by_key(|(_, segment)| segment.largest());
         let position = |end: Option<(u8, &SegmentMeta)>| end.map_or(0, |(position, _)| position);
         Shared::new(Self {
             ends: (position(smallest), position(largest)),
@@ -75,13 +75,13 @@ impl FileHandle {
     /// The smallest key.
     #[inline]
     pub(crate) fn smallest(&self) -> &[u8] {
-        &self.meta.segments[usize::from(self.ends.0)].smallest
+        self.meta.segments[usize::from(self.ends.0)].smallest()
     }
 
     /// The largest key.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
-        &self.meta.segments[usize::from(self.ends.1)].largest
+        self.meta.segments[usize::from(self.ends.1)].largest()
     }
 
     /// The slot of the open table.

@@ -8,6 +8,7 @@
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 
 use crate::base::limits::LEVELS_MAX;
@@ -139,6 +140,16 @@ impl ManifestState {
         let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
         for file in levels.flat_map(BTreeMap::values_mut) {
             Arc::make_mut(file).sealed = true;
+        }
+    }
+
+    /// Takes less memory. Files that were added in the order of their numbers have left the nodes of their maps half
+    /// full.
+    pub(super) fn pack(&mut self) {
+        self.files = mem::take(&mut self.files).into_iter().collect();
+        let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
+        for files in levels {
+            *files = mem::take(files).into_iter().collect();
         }
     }
 

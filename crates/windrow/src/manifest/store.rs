@@ -74,6 +74,7 @@ pub(crate) fn read_manifest(
             "durable edits are lost",
         ));
     }
+    state.pack();
     Ok(Some((number, state)))
 }
 

@@ -151,7 +151,7 @@ impl Run {
         match self {
             Self::Segments(segments) => {
                 Place::at(segments.partition_point(|(file, segment)| {
-                    *file.meta.segments[*segment].largest < *key
+                    file.meta.segments[*segment].largest() < key
                 }))
             }
             Self::OfLevel(level, run) => level.run_lower_bound(*run, key),
@@ -283,7 +283,7 @@ impl<C: OpenCursor> RunCursor<C> {
         let Some((file, segment)) = self.run.get(position) else {
             return;
         };
-        let holds_key = |meta: &SegmentMeta| *meta.smallest <= *key;
+        let holds_key = |meta: &SegmentMeta| meta.smallest() <= key;
         if !self.run.meta(position).is_some_and(holds_key) {
             return;
         }
@@ -372,8 +372,8 @@ impl<C: OpenCursor> RunCursor<C> {
     #[cold]
     fn key_ahead(&self) -> &[u8] {
         let end = match self.ahead {
-            Some(Ahead::First(position)) => self.run.meta(position).map(|it| &it.smallest),
-            Some(Ahead::Last(position)) => self.run.meta(position).map(|it| &it.largest),
+            Some(Ahead::First(position)) => self.run.meta(position).map(SegmentMeta::smallest),
+            Some(Ahead::Last(position)) => self.run.meta(position).map(SegmentMeta::largest),
             None => None,
         };
         match end {
@@ -412,7 +412,7 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
         let position = self.run.lower_bound(key);
-        let begins_behind = |segment: &SegmentMeta| *key < *segment.smallest;
+        let begins_behind = |segment: &SegmentMeta| key < segment.smallest();
         if self.run.meta(position).is_some_and(begins_behind) {
             return self.stay_ahead(Ahead::First(position));
         }

@@ -19,9 +19,9 @@ mod writer;
 mod tests;
 
 pub(crate) use format::{
-    FOOTER_BYTES, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences, LogSums,
-    Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences, TopLevelIndex,
-    UnitLayout, cost_per_byte, superseded_part,
+    FOOTER_BYTES, FenceKeys, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences,
+    LogSums, Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences,
+    TopLevelIndex, UnitLayout, cost_per_byte, superseded_part,
 };
 #[cfg(test)]
 pub(crate) use format::{References, file_name};

@@ -27,8 +27,8 @@ use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
-    FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties, ReferenceList,
-    References, SegmentMeta, SegmentReferences, file_name, write_pieces,
+    FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties,
+    ReferenceList, References, SegmentMeta, SegmentReferences, file_name, write_pieces,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -156,7 +156,7 @@ impl TableWriter {
             number: table.number,
             segment,
         };
-        Ok(Self::new(output, table.segments.clone(), options))
+        Ok(Self::new(output, table.segments.to_vec(), options))
     }
 
     /// Estimates from the filters of `older`, the file before the append, how many keys its segments
@@ -357,8 +357,7 @@ impl TableWriter {
             length: self.output.writer.position() - self.segment_offset,
             entries: properties.entries,
             tombstones: properties.tombstones,
-            smallest: properties.smallest,
-            largest: properties.largest,
+            keys: FenceKeys::new(&properties.smallest, &properties.largest),
             sequence_min: properties.sequence_min,
             sequence_max: properties.sequence_max,
             logical_bytes: properties.logical_bytes,
@@ -371,7 +370,7 @@ impl TableWriter {
             file: FileMeta {
                 number: self.output.number,
                 sealed: false,
-                segments,
+                segments: segments.into(),
             },
             log_references,
         })

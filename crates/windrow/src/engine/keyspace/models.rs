@@ -13,7 +13,7 @@ use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, Obsolete, Version};
 use crate::options::KeyspaceOptions;
 use crate::read::state::ReadState;
-use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
+use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
 
 /// The files of the model: a compaction turns the first into the second.
 const INPUT: FileNumber = FileNumber(0);
@@ -78,8 +78,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         length: 4096,
         entries: 1,
         tombstones: 0,
-        smallest: b"a".as_slice().into(),
-        largest: b"b".as_slice().into(),
+        keys: FenceKeys::new(b"a", b"b"),
         sequence_min: 1,
         sequence_max: 1,
         logical_bytes: 2,
@@ -91,7 +90,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
     let meta = FileMeta {
         number,
         sealed: false,
-        segments: vec![segment],
+        segments: vec![segment].into(),
     };
     FileHandle::new(meta, obsolete)
 }

@@ -70,7 +70,7 @@ impl Chunk {
                 .map(|(position, _)| position)
                 .collect();
             let largest =
-                |&position: &u16| &*files[usize::from(position)].meta.segments[segment].largest;
+                |&position: &u16| files[usize::from(position)].meta.segments[segment].largest();
             ChunkRun {
                 fences: PrefixIndex::new(members.iter().map(largest)),
                 files: members,
@@ -79,7 +79,7 @@ impl Chunk {
         let later_runs = (1..most.unwrap_or(0)).map(run).collect();
         let is_first = |file: &Shared<FileHandle>| file.meta.segments.len() == 1;
         let first_fences = (!files.iter().all(is_first))
-            .then(|| PrefixIndex::new(files.iter().map(|file| &*file.meta.segments[0].largest)));
+            .then(|| PrefixIndex::new(files.iter().map(|file| file.meta.segments[0].largest())));
         Self::with(files, fences, first_fences, later_runs)
     }
 

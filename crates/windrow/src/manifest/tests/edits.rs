@@ -11,7 +11,7 @@ use crate::base::{FileNumber, KeyspaceId, Totals};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
-use crate::table::{FileMeta, SegmentMeta};
+use crate::table::{FenceKeys, FileMeta, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 fn encode(edit: &Edit) -> Vec<u8> {
@@ -28,7 +28,7 @@ fn one_of_each() -> Edit {
     let mut second = two_segments.segments[0].clone();
     second.offset = 8192;
     second.overwrites = 10;
-    second.largest = vec![b'z'; 200].into();
+    second.keys = FenceKeys::new(second.smallest(), &[b'z'; 200]);
     two_segments.segments.push(second.clone());
     refer(&mut two_segments, &[9, 12], 2);
     let mut to_log = file(8, b"a", b"b", (1, 5));
@@ -225,7 +225,7 @@ fn impossible_segments_and_files_are_refused() {
         ("unaligned", |segment| segment.offset = 4097),
         ("entries", |segment| segment.entries = 0),
         ("tombstones", |segment| segment.tombstones = 11),
-        ("keys", |segment| segment.largest = (*b"a").into()),
+        ("keys", |segment| segment.keys = FenceKeys::new(b"b", b"a")),
         ("sequences", |segment| segment.sequence_max = 3),
     ];
     for (what, damage) in segments {
@@ -240,9 +240,9 @@ fn impossible_segments_and_files_are_refused() {
     segment.overwrites = 11;
     assert!(!decode(add_segment(segment)).unwrap_err().unsupported);
     let files: [(&str, Damage<FileMeta>); 3] = [
-        ("no segments", |file| file.segments.clear()),
+        ("no segments", |file| file.segments = Vec::new().into()),
         ("13 segments", |file| {
-            file.segments = vec![file.segments[0].clone(); 13];
+            file.segments = vec![file.segments[0].clone(); 13].into();
         }),
         ("overlap", |file| {
             file.segments.push(file.segments[0].clone());

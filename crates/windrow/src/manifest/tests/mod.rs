@@ -15,7 +15,7 @@ use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, SequenceNumber, Totals, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{
-    FileMeta, LogReferences, ReferenceList, References, SegmentMeta, SegmentReferences,
+    FenceKeys, FileMeta, LogReferences, ReferenceList, References, SegmentMeta, SegmentReferences,
 };
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta, ValuePointer};
 
@@ -119,8 +119,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             length: 4096,
             entries: 10,
             tombstones: 3,
-            smallest: smallest.into(),
-            largest: largest.into(),
+            keys: FenceKeys::new(smallest, largest),
             sequence_min: sequences.0,
             sequence_max: sequences.1,
             logical_bytes: 1000,
@@ -128,7 +127,8 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
             references: SegmentReferences::default(),
-        }],
+        }]
+        .into(),
     }
 }
 
@@ -381,7 +381,7 @@ impl History {
                         keyspace,
                         level,
                         number: target.number,
-                        segment: piece.segments.remove(0),
+                        segment: piece.segments[0].clone(),
                     });
                 }
             }

@@ -112,7 +112,7 @@ fn segment(id: u64, offset: u64) -> SegmentMeta {
     SegmentMeta {
         offset,
         overwrites: 4,
-        ..file(id, b"b", b"c", (10, 20)).segments.remove(0)
+        ..file(id, b"b", b"c", (10, 20)).segments[0].clone()
     }
 }
 
@@ -227,7 +227,7 @@ fn segment_with_transient_log(entries: u64) -> Vec<Record> {
     let mut piece = file(15, b"b", b"c", (10, 20));
     refer(&mut piece, &[16], entries);
     piece.segments[0].offset = 4096;
-    let add_segment = add_segment(1, 5, piece.segments.remove(0));
+    let add_segment = add_segment(1, 5, piece.segments[0].clone());
     vec![add_transient_log(transient_log(16)), add_segment]
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber};
-use crate::table::FileMeta;
+use crate::table::{FenceKeys, FileMeta};
 use crate::value::ValuePointer;
 
 fn handle(
@@ -37,7 +37,7 @@ fn segmented(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
     let mut next = meta.segments[0].clone();
     for (smallest, largest) in &ends[1..] {
         next.offset += 4096;
-        (next.smallest, next.largest) = ((*smallest).into(), (*largest).into());
+        next.keys = FenceKeys::new(smallest, largest);
         meta.segments.push(next.clone());
     }
     FileHandle::new(meta, &Arc::default())
@@ -91,7 +91,7 @@ proptest! {
             prop_assert_eq!(&numbers(backward), &expected);
             for key in &probes {
                 let reaches = |file: &&&Shared<FileHandle>| {
-                    *file.meta.segments[run].largest >= key[..]
+                    file.meta.segments[run].largest() >= &key[..]
                 };
                 let expected = members.iter().find(reaches).map(|file| file.meta.number);
                 prop_assert_eq!(number(level.run_lower_bound(run, key)), expected);
@@ -100,8 +100,8 @@ proptest! {
         for key in &probes {
             let holds = |file: &&Shared<FileHandle>| {
                 let segments = || file.meta.segments.iter();
-                segments().any(|it| *it.smallest <= key[..])
-                    && segments().any(|it| key[..] <= *it.largest)
+                segments().any(|it| it.smallest() <= &key[..])
+                    && segments().any(|it| &key[..] <= it.largest())
             };
             prop_assert_eq!(
                 level.find(key).map(|file| file.meta.number),
@@ -255,7 +255,8 @@ fn a_file_stays_while_a_version_before_its_append_holds_it() {
         assert_eq!(short.note_visit(), visits);
     }
     let mut meta = FileMeta::clone(&short.meta);
-    meta.segments.extend(file(1, b"a", b"e", (3, 4)).segments);
+    meta.segments
+        .push(file(1, b"a", b"e", (3, 4)).segments[0].clone());
     let long = short.grown(meta);
     assert_eq!((short.smallest(), short.largest()), (&b"c"[..], &b"d"[..]));
     assert_eq!((long.smallest(), long.largest()), (&b"a"[..], &b"e"[..]));

@@ -2,6 +2,9 @@
 //!
 //! Invariant: the record of a segment agrees with its bytes; `verify` counts again.
 
+use std::ops::Deref;
+use std::slice;
+
 use crate::base::{FileNumber, SegmentId, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -15,8 +18,7 @@ pub(crate) struct SegmentMeta {
     pub(crate) length: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    pub(crate) smallest: Box<[u8]>,
-    pub(crate) largest: Box<[u8]>,
+    pub(crate) keys: FenceKeys,
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
     pub(crate) logical_bytes: u64,
@@ -36,10 +38,99 @@ pub(crate) struct FileMeta {
     /// Whether other databases may share the file's bytes, as in a checkpoint: this database neither
     /// appends to it nor truncates it, and ignores bytes after its segments.
     pub(crate) sealed: bool,
-    pub(crate) segments: Vec<SegmentMeta>,
+    pub(crate) segments: Segments,
+}
+
+/// The smallest and the largest key of a segment, in one allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FenceKeys {
+    /// Both, one after the other.
+    bytes: Box<[u8]>,
+    smallest_length: usize,
+}
+
+impl FenceKeys {
+    pub(crate) fn new(smallest: &[u8], largest: &[u8]) -> Self {
+        Self {
+            bytes: [smallest, largest].concat().into(),
+            smallest_length: smallest.len(),
+        }
+    }
+}
+
+/// The segments of a file, in file order. One alone, as in most files, needs no allocation of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segments {
+    One(SegmentMeta),
+    /// None, or more than one.
+    Many(Box<[SegmentMeta]>),
+}
+
+impl Segments {
+    /// Adds a segment behind the others.
+    pub(crate) fn push(&mut self, segment: SegmentMeta) {
+        let mut all = self.to_vec();
+        all.push(segment);
+        *self = all.into();
+    }
+}
+
+impl From<Vec<SegmentMeta>> for Segments {
+    fn from(mut segments: Vec<SegmentMeta>) -> Self {
+        match segments.pop() {
+            Some(only) if segments.is_empty() => Self::One(only),
+            last => {
+                segments.extend(last);
+                Self::Many(segments.into())
+            }
+        }
+    }
+}
+
+impl Deref for Segments {
+    type Target = [SegmentMeta];
+
+    #[inline]
+    fn deref(&self) -> &[SegmentMeta] {
+        match self {
+            Self::One(segment) => slice::from_ref(segment),
+            Self::Many(segments) => segments,
+        }
+    }
+}
+
+#[cfg(test)]
+impl std::ops::DerefMut for Segments {
+    fn deref_mut(&mut self) -> &mut [SegmentMeta] {
+        match self {
+            Self::One(segment) => slice::from_mut(segment),
+            Self::Many(segments) => segments,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Segments {
+    type Item = &'a SegmentMeta;
+    type IntoIter = slice::Iter<'a, SegmentMeta>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
 }
 
 impl SegmentMeta {
+    /// The smallest key.
+    #[inline]
+    pub(crate) fn smallest(&self) -> &[u8] {
+        &self.keys.bytes[..self.keys.smallest_length]
+    }
+
+    /// The largest key.
+    #[inline]
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.keys.bytes[self.keys.smallest_length..]
+    }
+
     /// Bytes of all filter units.
     pub(crate) fn filter_bytes(&self) -> u64 {
         self.filter_units

@@ -12,7 +12,7 @@ mod sums;
 pub(crate) use filter_unit::{UnitLayout, write_pieces};
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
-pub(crate) use meta::{FileMeta, SegmentMeta, file_name};
+pub(crate) use meta::{FenceKeys, FileMeta, SegmentMeta, file_name};
 pub(crate) use properties::Properties;
 pub(crate) use references::{
     LogReferences, LogSums, ReferenceList, References, Referred, SegmentReferences,

@@ -161,8 +161,8 @@ impl Properties {
 
     /// Whether the manifest records the same of the segment.
     pub(crate) fn agree_with(&self, meta: &SegmentMeta) -> bool {
-        self.smallest == meta.smallest
-            && self.largest == meta.largest
+        *self.smallest == *meta.smallest()
+            && *self.largest == *meta.largest()
             && self.entries == meta.entries
             && self.tombstones == meta.tombstones
             && self.sequence_min == meta.sequence_min

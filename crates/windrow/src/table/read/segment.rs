@@ -180,7 +180,7 @@ impl Segment {
         // Equal, and shared with the manifest.
         properties.transient = meta.references.transient_list().cloned();
         let index = metadata.block(footer.index, |payload| {
-            let bounds = (&*meta.smallest, &*meta.largest);
+            let bounds = (meta.smallest(), meta.largest());
             TopLevelIndex::decode(payload, bounds, footer.data(), footer.partitions)
         })?;
         let unit_bytes = footer.filters.map(|unit| unit.length);

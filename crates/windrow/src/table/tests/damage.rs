@@ -1,5 +1,6 @@
 //! Damage of every kind: the right answer or an error that names file and offset.
 
+use super::super::FenceKeys;
 use super::*;
 use crate::base::key::SEQUENCE_MAX;
 use crate::{Error, ErrorKind};
@@ -170,8 +171,8 @@ fn the_manifest_and_the_table_must_agree() {
         |segment| segment.length = 10,
         |segment| segment.entries += 1,
         |segment| segment.tombstones += 1,
-        |segment| segment.smallest = Box::from(&b"k"[..]),
-        |segment| segment.largest = Box::from(&b"k"[..]),
+        |segment| segment.keys = FenceKeys::new(b"k", segment.largest()),
+        |segment| segment.keys = FenceKeys::new(segment.smallest(), b"k"),
         |segment| segment.sequence_max += 1,
         |segment| segment.logical_bytes += 1,
         |segment| segment.footer_checksum ^= 1,

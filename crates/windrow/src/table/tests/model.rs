@@ -154,8 +154,8 @@ proptest! {
         let segment = &meta.segments[0];
         prop_assert_eq!(segment.length, bytes.len() as u64);
         prop_assert_eq!(meta.entries(), entries.len() as u64);
-        prop_assert_eq!(&*meta.segments[0].smallest, &entries[0].key[..]);
-        prop_assert_eq!(&*meta.segments[0].largest, &entries[entries.len() - 1].key[..]);
+        prop_assert_eq!(meta.segments[0].smallest(), &entries[0].key[..]);
+        prop_assert_eq!(meta.segments[0].largest(), &entries[entries.len() - 1].key[..]);
         for source in SOURCES {
             let table = open(bytes.clone(), &meta, source).unwrap();
             prop_assert_eq!(&scan(&mut table.cursor(0)).unwrap(), &entries);

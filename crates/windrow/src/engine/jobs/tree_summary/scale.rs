@@ -31,7 +31,7 @@ use crate::manifest::{
 };
 use crate::options::{KeyspaceOptions, Options};
 use crate::policy::{self, Claim, capacities};
-use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
+use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
 use crate::vfs::OsVfs;
 
 mod value_logs;
@@ -61,8 +61,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
         length: bytes,
         entries,
         tombstones: entries / 1000,
-        smallest: key(from),
-        largest: key(to),
+        keys: FenceKeys::new(&key(from), &key(to)),
         sequence_min: 1,
         sequence_max: number + 1,
         logical_bytes: bytes,
@@ -74,7 +73,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
     FileMeta {
         number: FileNumber(number),
         sealed: false,
-        segments: vec![segment],
+        segments: vec![segment].into(),
     }
 }
 

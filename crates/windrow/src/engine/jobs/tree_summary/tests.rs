@@ -12,7 +12,7 @@ use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim, Sum, Tree, TreeSummary};
-use crate::table::{FileMeta, SegmentMeta, SegmentReferences};
+use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
 
 const LEVELS: usize = 5;
 
@@ -41,8 +41,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         length: 1000 + random.below(8000),
         entries,
         tombstones: random.below(6) / 5 * entries,
-        smallest: key(keys.start),
-        largest: key(keys.end - 1),
+        keys: FenceKeys::new(&key(keys.start), &key(keys.end - 1)),
         sequence_min: id,
         sequence_max: id,
         logical_bytes: 1000 + random.below(8000),
@@ -66,7 +65,7 @@ impl Edited {
         let meta = FileMeta {
             number: FileNumber(self.next),
             sealed: self.random.below(9) == 0,
-            segments: vec![segment(&mut self.random, keys, 0, self.next)],
+            segments: vec![segment(&mut self.random, keys, 0, self.next)].into(),
         };
         FileHandle::new(meta, &Arc::default())
     }
@@ -130,7 +129,7 @@ impl Edited {
                     self.next += 1;
                     let id = self.next;
                     let mut more = segment(&mut self.random, 0..1, meta.end(), id);
-                    (more.smallest, more.largest) = (file.smallest().into(), file.largest().into());
+                    more.keys = FenceKeys::new(file.smallest(), file.largest());
                     meta.segments.push(more);
                     if meta.segments.len() < 6 {
                         let grown = file.grown(meta);
