@@ -67,6 +67,10 @@ pub(crate) trait Cursor {
     fn announce(&mut self, _key: &[u8]) -> bool {
         true
     }
+    /// As [`announce`](Self::announce), for what [`prev`](Self::prev) will read.
+    fn announce_prev(&mut self) -> bool {
+        true
+    }
     /// Moves to the next entry.
     fn next(&mut self) -> Result<Step>;
     /// The same as [`next`](Self::next) with fewer instructions, if the next entry is in the loaded block: by far the

@@ -145,6 +145,15 @@ impl<C: Cursor> MergingCursor<C> {
         self.lead()
     }
 
+    /// Lets all children ask for what they will read, before the first one waits.
+    #[inline]
+    fn announce_all(&mut self, announce: impl FnMut(&mut C) -> bool) {
+        if self.children.len() > 1 {
+            let mut asked = self.children.iter_mut().map(announce);
+            while asked.next() == Some(true) {}
+        }
+    }
+
     /// Fails the cursor if the comparisons found a duplicate (I2).
     #[inline]
     fn refuse_duplicates(&mut self) -> Result<()> {
@@ -239,6 +248,10 @@ impl<C: Cursor> MergingCursor<C> {
 
     /// Moves every child except the leader to the far side of the leader's entry.
     fn turn(&mut self, direction: Direction) -> Result<()> {
+        if direction == Direction::Backward {
+            // Each child is on its first entry from the leader's entry on, so the steps of all lead before it.
+            self.announce_all(C::announce_prev);
+        }
         let leader = self.leader;
         let mut key = std::mem::take(&mut self.turning_key);
         key.clear();
@@ -362,10 +375,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     /// The requests of all children are under way before the first child waits.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
         self.refuse_after_error()?;
-        if self.children.len() > 1 {
-            let mut children = self.children.iter_mut();
-            while children.next().is_some_and(|child| child.announce(key)) {}
-        }
+        self.announce_all(|child| child.announce(key));
         self.seek_all(Direction::Forward, |child| child.seek(key, sequence))
     }
 

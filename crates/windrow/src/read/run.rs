@@ -30,6 +30,8 @@ pub(crate) trait OpenCursor: Cursor + Sized {
     fn within(self, bounds: Bounds) -> Self;
     /// Switches to another segment and reuses the cursor's memory.
     fn switch(&mut self, table: &Arc<Table>, segment: usize);
+    /// Asks for the block that a step backward will read, if it will read one.
+    fn announce_prev(&self) {}
     /// Takes the counts since the last call.
     fn take_counters(&mut self) -> ReadCounters;
 }
@@ -48,6 +50,10 @@ impl OpenCursor for TableCursor {
 
     fn switch(&mut self, table: &Arc<Table>, segment: usize) {
         self.switch(table, segment);
+    }
+
+    fn announce_prev(&self) {
+        self.announce_prev();
     }
 
     fn take_counters(&mut self) -> ReadCounters {
@@ -276,6 +282,12 @@ impl<C: OpenCursor> RunCursor<C> {
         self.fail(placed)
     }
 
+    /// Whether the cursor should ask for blocks before it reads them.
+    #[inline]
+    fn is_cold(&self) -> bool {
+        C::IS_READ && self.failed.is_none() && self.tables.context().clock.is_cold()
+    }
+
     /// Asks for the block that a seek to `key` will read, if it will read one and the table is open.
     #[cold]
     fn announce_block(&self, key: &[u8]) {
@@ -428,9 +440,18 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
 
     #[inline]
     fn announce(&mut self, key: &[u8]) -> bool {
-        let is_cold = C::IS_READ && self.failed.is_none() && self.tables.context().clock.is_cold();
+        let is_cold = self.is_cold();
         if is_cold {
             self.announce_block(key);
+        }
+        is_cold
+    }
+
+    #[cold]
+    fn announce_prev(&mut self) -> bool {
+        let is_cold = self.is_cold();
+        if is_cold && let Some(current) = &self.current {
+            current.announce_prev();
         }
         is_cold
     }

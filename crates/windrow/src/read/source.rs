@@ -98,6 +98,10 @@ impl Cursor for SourceCursor {
         either!(self, cursor => cursor.announce(key))
     }
 
+    fn announce_prev(&mut self) -> bool {
+        either!(self, cursor => cursor.announce_prev())
+    }
+
     #[inline]
     fn next(&mut self) -> Result<Step> {
         either!(self, cursor => cursor.next())

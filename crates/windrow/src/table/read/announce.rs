@@ -7,9 +7,29 @@
 use crate::vfs::Advice;
 
 use super::super::format::BlockPlace;
+use super::cursor::{Blocks, TableCursor};
 use super::filter::{PiecedFilter, SegmentFilter};
 use super::segment::Segment;
 use super::table::Table;
+
+impl TableCursor {
+    /// Asks the system, without a wait, for the block that a step backward enters, or for the index partition that
+    /// leads to it. Asks for nothing if the step stays in its block.
+    pub(crate) fn announce_prev(&self) {
+        let Some(number) = self.block_of_prev() else {
+            return;
+        };
+        let (table, segment) = (self.blocks.table(), self.blocks.segment());
+        let partition = segment.index.partition_of(number);
+        match segment.loaded_partition(partition) {
+            Some(partition) => {
+                let block = partition.block(number);
+                table.announce_blocks(segment, block, block);
+            }
+            None => table.announce_partition(segment, partition),
+        }
+    }
+}
 
 impl Table {
     /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read, or for the index

@@ -169,7 +169,7 @@ pub(crate) type TableCursor = BlockCursor<SharedBlocks>;
 /// Moves over the entries of one segment.
 #[derive(Debug)]
 pub(crate) struct BlockCursor<B> {
-    blocks: B,
+    pub(super) blocks: B,
     /// The loaded block, if any.
     loaded: Option<BlockPlace>,
     layout: Layout,
@@ -371,6 +371,12 @@ impl<B: Blocks> BlockCursor<B> {
     fn failed_before(&self, kind: ErrorKind) -> Error {
         let name = &self.blocks.table().name;
         Error::new(kind, format!("an earlier read of {name} failed"))
+    }
+
+    /// The number of the block that a step backward enters, if it leaves the loaded one.
+    pub(super) fn block_of_prev(&self) -> Option<usize> {
+        let loaded = self.loaded.filter(|_| self.valid && self.index == 0)?;
+        loaded.number.checked_sub(1)
     }
 
     fn seek_inner(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
