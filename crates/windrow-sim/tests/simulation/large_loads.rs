@@ -152,6 +152,13 @@ fn parts_of_other_loads_match() {
     };
     let medium = sized(100_000_000_000 / 524, 500);
     check([("medium values".to_owned(), medium)], 1000, ERROR_MAX);
+    // 6,700 flushes, so short transient logs of many flushes come down.
+    let more = sized(450_000_000_000 / 524, 500);
+    check(
+        [("medium values, 450 GB".to_owned(), more)],
+        1000,
+        ERROR_MAX,
+    );
     // 3.5 TB: the values are in logs, so tables hold little.
     let large = sized(862_000_000, 4000);
     check([("large values".to_owned(), large)], 400, ERROR_MAX);

@@ -32,9 +32,7 @@ mod throttle;
 mod tree;
 
 pub(crate) use append::segment_limits;
-pub(crate) use capacities::{
-    bounded_capacities, capacities, next_allowed, target_file_bytes, whole,
-};
+pub(crate) use capacities::{bounded_capacities, capacities, next_allowed, whole};
 pub(crate) use filters::{
     allocate_filters, filter_units, flush_fraction, is_allocation_due, price_alone,
 };
@@ -49,7 +47,7 @@ pub(crate) use output::{
 pub(crate) use pick::{Compaction, ManualCompaction, Plan, Purpose, plan, plan_range};
 pub use placement::{Class, class};
 pub(crate) use placement::{
-    FlushPlace, InputTransientLog, is_value_log_full, mediums_stay, place_at_flush,
+    FlushPlace, InputTransientLog, Placement, is_value_log_full, mediums_stay, place_at_flush,
     transient_file_bytes, value_log_bytes,
 };
 pub(crate) use scores::pending_bytes;

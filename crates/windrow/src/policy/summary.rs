@@ -24,6 +24,8 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) files_max: u64,
     /// How many files of transient logs there are.
     pub(crate) transient_files: u64,
+    /// See [`Tree::pinned_above`](super::tree::Tree::pinned_above).
+    pub(crate) pinned_above: u64,
     /// The value logs, and the GC outputs that replace some of them.
     pub(crate) logs: Vec<LogSummary>,
     /// What tables refer to in each of them, and in the value logs that they replace.
@@ -205,6 +207,7 @@ impl<K> TreeSummary<K> {
             allowed: Vec::new(),
             files_max,
             transient_files: 0,
+            pinned_above: 0,
             logs: Vec::new(),
             moved: MovedValues::default(),
         }

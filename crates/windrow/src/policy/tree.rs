@@ -36,6 +36,11 @@ pub(crate) trait Tree<K: Clone>: Debug {
     /// How many files of transient logs there are.
     fn transient_files(&self) -> u64;
 
+    /// Bytes that levels above the tree keep of transient logs; 0 unless it is the lower part of a simulated one.
+    fn pinned_above(&self) -> u64 {
+        0
+    }
+
     /// The value logs, and the GC outputs that replace some of them.
     fn logs(&self) -> &[LogSummary];
 
@@ -240,6 +245,10 @@ impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
 
     fn transient_files(&self) -> u64 {
         self.transient_files
+    }
+
+    fn pinned_above(&self) -> u64 {
+        self.pinned_above
     }
 
     fn logs(&self) -> &[LogSummary] {

@@ -76,6 +76,11 @@ impl ValueClasses {
         self.large.fraction * self.value_log_record()
     }
 
+    /// Bytes of transient logs for a value, on average, if no value is in place.
+    pub(super) fn medium_bytes(&self) -> f64 {
+        self.medium.fraction * self.transient_log_record()
+    }
+
     /// Bytes of a medium value in a transient log.
     pub(super) fn transient_log_record(&self) -> f64 {
         self.medium.bytes + RECORD_BYTES

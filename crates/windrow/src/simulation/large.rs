@@ -6,20 +6,25 @@
 //! bottom. A level of a part is as it is in the whole tree, except the first one if flushes feed it, and
 //! the last one if there should be more below.
 //!
+//! Medium values come down in the transient logs that the levels above leave: short ones of many flushes, or those that
+//! compactions made of them. What these levels keep of transient logs counts in the debt of each part, and a section
+//! puts values in place only where the whole tree would.
+//!
 //! The lowest part lives through the whole load. Each *section* above it has three levels. The middle
 //! one counts (the first, too, at the top), and the section runs until that was filled a few times. The results are
 //! weighed by how long the tree has had how many levels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::entry_sizes::ValueClasses;
 use super::load::Load;
 use super::outcome::{Interval, LevelShape, Outcome, Sample, Spread, at};
 use super::part::TreePart;
-use super::run::run;
+use super::run::{finished, run};
+use super::transient_logs::TransientLogs;
 use crate::base::LevelIoStats;
-use crate::options::{FilterAllocation, KeyspaceOptions};
-use crate::policy::{capacities, whole};
+use crate::options::{FilterAllocation, KeyspaceOptions, MediumInPlace};
+use crate::policy::{Placement, capacities, whole};
 
 /// The upper `kept` levels of a tree of `level_count`, as a tree.
 fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> KeyspaceOptions {
@@ -63,17 +68,19 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     let measured = measured.clamp(1, load.writes());
     let before = load.writes() - measured;
     let above = separate_levels(load);
+    let fed_logs = fed_logs(load, above);
     let outcome = run(&Load {
         part: TreePart {
             levels_above: above,
             feeds_max: u64::MAX,
+            fed_logs: fed_logs.last().cloned().unwrap_or_default(),
         },
         ..load.clone()
     });
     let samples = if above == 0 {
         outcome.samples
     } else {
-        let samples = completed(load, above, &outcome.samples);
+        let samples = completed(load, &fed_logs, &outcome.samples);
         with_beginning(load, samples)
     };
     let outcome = Outcome { samples, ..outcome };
@@ -123,14 +130,49 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
     joined
 }
 
-/// The samples of the lowest part, with the levels above it.
-fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
-    let mut counts: Vec<usize> = samples.iter().map(|sample| sample.level_count).collect();
-    counts.sort_unstable();
-    counts.dedup();
+/// The transient logs that come down from each level, those of flushes first, to the first level of the lowest part
+/// with `above` levels above it. The tree is that of the end, which the load has for most of its writes.
+fn fed_logs(load: &Load, above: usize) -> Vec<Vec<TransientLogs>> {
+    let mut fed_logs = vec![Vec::new()];
+    if !has_mediums(load) {
+        fed_logs.resize(above + 1, Vec::new());
+        return fed_logs;
+    }
+    let bytes = whole(load.keys as f64 * logical_bytes(load));
+    let phase = Phase {
+        level_count: level_count(&load.options, bytes),
+        in_place: None,
+        capacity_part: 1.0,
+        from: 0,
+        to: u64::MAX,
+    };
+    // The section at the top says it of its first two levels, each other one of its second level.
+    while fed_logs.len() <= above {
+        let first = fed_logs.len().saturating_sub(2);
+        let logs = section(load, &phase, first, &fed_logs[first]).logs;
+        fed_logs.extend(logs.into_iter().skip(fed_logs.len() - first));
+    }
+    fed_logs.truncate(above + 1);
+    fed_logs
+}
+
+fn has_mediums(load: &Load) -> bool {
+    ValueClasses::of(load).medium.fraction > 0.0
+}
+
+/// The samples of the lowest part, with the levels above it, from which `fed_logs` come.
+fn completed(load: &Load, fed_logs: &[Vec<TransientLogs>], samples: &[Sample]) -> Vec<Sample> {
+    let above = fed_logs.len() - 1;
+    let has_mediums = has_mediums(load);
+    let form = |sample: &Sample| {
+        let placement = Placement::new(above + sample.effective_last, &load.options);
+        let in_place = (1..=above + 2).find(|level| placement.is_in_place(*level));
+        (sample.level_count, in_place.filter(|_| has_mediums))
+    };
+    let forms: BTreeSet<(usize, Option<usize>)> = samples.iter().map(form).collect();
     let mut upper_levels = BTreeMap::new();
-    for count in counts {
-        let is_in = |sample: &&Sample| sample.level_count == count;
+    for (count, in_place) in forms {
+        let is_in = |sample: &&Sample| form(sample) == (count, in_place);
         let first = samples
             .iter()
             .position(|sample| is_in(&sample))
@@ -138,11 +180,12 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
         let writes = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.writes);
         let phase = Phase {
             level_count: above + count,
+            in_place,
             capacity_part: capacity_part(load, above, samples.iter().filter(is_in)),
             from: writes(first.checked_sub(1).and_then(|before| samples.get(before))),
             to: writes(samples.iter().rfind(is_in)),
         };
-        upper_levels.insert(count, UpperLevels::new(load, &phase, above));
+        upper_levels.insert((count, in_place), UpperLevels::new(load, &phase, fed_logs));
     }
     let mut completed: Vec<Sample> = Vec::new();
     let none = Sample::default();
@@ -151,16 +194,18 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
             .checked_sub(1)
             .map_or(&none, |before| &samples[before]);
         let done = completed.last().unwrap_or(&none);
-        let next = upper_levels[&sample.level_count].complete(sample, before, done);
+        let next = upper_levels[&form(sample)].complete(sample, before, done);
         completed.push(next);
     }
     completed
 }
 
-/// The time in which a tree has this many levels.
+/// The time in which a tree has this many levels and puts values in place from the same level on.
 #[derive(Debug, Clone, Copy)]
 struct Phase {
     level_count: usize,
+    /// The first level in which medium values are in place, if a section has it.
+    in_place: Option<usize>,
     /// The part of their nominal capacities that upper levels may hold.
     capacity_part: f64,
     /// The writes until it began, and until it ended.
@@ -236,10 +281,11 @@ struct UpperLevels {
 }
 
 impl UpperLevels {
-    fn new(load: &Load, phase: &Phase, above: usize) -> Self {
+    fn new(load: &Load, phase: &Phase, fed_logs: &[Vec<TransientLogs>]) -> Self {
+        let above = fed_logs.len() - 1;
         let mut levels = vec![UpperLevel::default(); above + 2];
         for first in 0..above {
-            let section = section(load, phase, first);
+            let section = section(load, phase, first, &fed_logs[first]);
             let interval = &section.interval;
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
@@ -337,17 +383,24 @@ struct Section {
     spreads: Vec<Spread>,
     /// On average over the second half.
     shapes: Vec<LevelShape>,
+    /// The transient logs that its first two levels refer to at the end, level 0 first.
+    logs: Vec<Vec<TransientLogs>>,
 }
 
 /// Simulates the three levels after `first` of a tree while the middle one is filled. If the third is the
 /// last of the tree and young, compactions into the middle one write less, and the section runs only while that
 /// is so.
-fn section(load: &Load, phase: &Phase, first: usize) -> Section {
+fn section(load: &Load, phase: &Phase, first: usize, fed_logs: &[TransientLogs]) -> Section {
     let level_count = phase.level_count;
     let kept = (first + 3).min(level_count);
     let mut options = upper(&load.options, level_count, kept);
     let bounded = whole(options.base_bytes as f64 * phase.capacity_part);
     options.base_bytes = bounded.max(options.file_bytes);
+    options.medium_in_place = match phase.in_place {
+        Some(first) if first < kept => MediumInPlace::LevelBeforeLast,
+        Some(first) if first == kept => MediumInPlace::LastLevel,
+        Some(_) | None => MediumInPlace::Never,
+    };
     let counts = capacities(&options, kept)[(first + 2).min(kept)];
     let steady = whole(counts as f64 * FILLINGS / logical_bytes(load)).max(1);
     let (from, writes) = if kept == level_count && phase.to < steady {
@@ -372,11 +425,16 @@ fn section(load: &Load, phase: &Phase, first: usize) -> Section {
         part: TreePart {
             levels_above: first,
             feeds_max: FEEDS_MAX,
+            fed_logs: fed_logs.to_vec(),
         },
         filters: false,
         ..load.clone()
     };
-    let outcome = run(&load);
+    let run = finished(&load);
+    let logs = (0..=2)
+        .map(|level| run.tree.transient_logs(level))
+        .collect();
+    let outcome = run.outcome();
     let samples = outcome.samples.iter();
     let late: Vec<&Sample> = samples.filter(|it| it.writes > from).collect();
     let shape = |level: usize| {
@@ -401,6 +459,7 @@ fn section(load: &Load, phase: &Phase, first: usize) -> Section {
     };
     Section {
         interval: outcome.since(from),
+        logs,
         spreads: (0..=3).map(spread).collect(),
         shapes: (0..=3).map(shape).collect(),
     }

@@ -19,6 +19,7 @@ mod outcome;
 mod part;
 mod references;
 mod run;
+mod transient_logs;
 mod tree;
 mod value_file;
 mod value_files;

@@ -189,6 +189,8 @@ pub struct Sample {
     pub runs: Vec<f64>,
     /// The sum of that over all flushes.
     pub(super) runs_sums: Vec<f64>,
+    /// The effective last level.
+    pub(super) effective_last: usize,
     /// Each level, on average while the last eighth was written.
     pub(super) spreads: Vec<Spread>,
     /// Bytes of filters in memory; 0 unless the load asks for them.

@@ -1,4 +1,4 @@
-//! The references of a segment to value files.
+//! The references of segments and of table files to value files.
 
 /// For each file, how many entries of each class of keys refer to it.
 #[derive(Debug, Clone, Default)]
@@ -27,4 +27,22 @@ impl References {
         self.files.push(file);
         self.entries.extend(entries);
     }
+}
+
+/// What a table file refers to in value files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileReferences {
+    /// Transient log files, each once, with the entries that refer there, and how many files that is.
+    pub(super) transient_logs: Vec<(usize, f64, f64)>,
+    /// Value logs with such entries.
+    pub(super) logs: Vec<(usize, f64)>,
+}
+
+/// Bytes that a table file refers to in value files.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReferredBytes {
+    pub(super) transient_bytes: f64,
+    pub(super) pinned_bytes: f64,
+    pub(super) transient_files: f64,
+    pub(super) log_bytes: f64,
 }

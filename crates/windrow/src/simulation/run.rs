@@ -6,7 +6,7 @@ use super::key_space::Span;
 use super::load::{KeyDistribution, Load};
 use super::outcome::{LevelShape, Outcome, Sample, Spread, at, max_of_each};
 use super::tree::Tree;
-use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
+use crate::policy::{Tree as _, bounded_capacities, segment_limits, values_behind_max, whole};
 
 /// Bytes of a write in a memtable besides key and value.
 const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
@@ -25,6 +25,11 @@ pub fn simulate(load: &Load) -> crate::Result<Outcome> {
 
 /// Simulates a valid load, or a part of one, whose size ratios may be larger than those of any tree.
 pub(super) fn run(load: &Load) -> Outcome {
+    finished(load).outcome()
+}
+
+/// The same with the tree at the end.
+pub(super) fn finished(load: &Load) -> Run<'_> {
     let mut run = Run::new(load);
     while run.written < load.inserts {
         run.insert(run.per_flush().min(load.inserts - run.written));
@@ -38,10 +43,7 @@ pub(super) fn run(load: &Load) -> Outcome {
     if load.draws > 0 {
         run.sample();
     }
-    Outcome {
-        options: load.options.clone(),
-        samples: run.samples,
-    }
+    run
 }
 
 /// The tree is observed again when a 128th more was written, and the last sixteen observations count.
@@ -115,6 +117,13 @@ impl<'a> Run<'a> {
             space_max: 0.0,
             runs_max: Vec::new(),
             samples: Vec::new(),
+        }
+    }
+
+    pub(super) fn outcome(self) -> Outcome {
+        Outcome {
+            options: self.load.options.clone(),
+            samples: self.samples,
         }
     }
 
@@ -241,6 +250,7 @@ impl<'a> Run<'a> {
             jobs: tree.jobs,
             garbage_collections: tree.garbage_collections,
             level_count: summary.level_count,
+            effective_last: summary.effective_last_level(tree.options.size_ratio),
             levels: (0..=depth).map(shape).collect(),
             io_stats: tree.io_stats.clone(),
             live_bytes: whole(self.live() * self.load.entry_bytes()),

@@ -7,8 +7,9 @@ use super::key_space::{Span, part_of};
 pub(super) struct ValueFile {
     pub(super) span: Span,
     pub(super) is_log: bool,
-    /// How many files it stands for.
+    /// How many files it stands for, and how many of them overlap each key of its span, at least 1.
     pub(super) count: f64,
+    pub(super) layers: f64,
     /// Its records, and the bytes of one.
     pub(super) records: f64,
     pub(super) record_bytes: f64,
@@ -33,6 +34,7 @@ impl ValueFile {
             span,
             is_log,
             count,
+            layers: 1.0,
             records,
             record_bytes,
             referred: 0.0,
@@ -53,6 +55,6 @@ impl ValueFile {
 
     /// How many of the files that it stands for overlap `span`.
     pub(super) fn count_in(&self, span: Span) -> f64 {
-        (self.count * part_of(span, self.span, self.span)).max(1.0)
+        (self.count * part_of(span, self.span, self.span)).max(self.layers)
     }
 }

@@ -14,9 +14,11 @@ use super::entry_sizes::ValueClasses;
 use super::key_space::{Segment, Span};
 use super::load::Load;
 use super::outcome::ValueSpace;
+use super::references::{FileReferences, ReferredBytes};
+use super::transient_logs::TransientLogs;
 use super::value_file::ValueFile;
 use crate::base::FileNumber;
-use crate::options::{KeyspaceOptions, MediumOrder};
+use crate::options::KeyspaceOptions;
 use crate::policy::{self, InputTransientLog, LogSummary, MovedValues, ReferredLog, whole};
 use crate::table::{LogReferences, LogSums, Referred};
 
@@ -26,9 +28,6 @@ pub(super) const MOVE_BYTES: f64 = 12.05;
 /// Bytes of the discard lists that name one garbage value. A garbage collection reads all lists that name values of its
 /// logs. Under random overwrites each list names values of every log.
 const GARBAGE_BYTES: f64 = 5.0;
-
-/// One flush makes at most this many transient log files. Beyond that, each stands for several.
-const TRANSIENT_FILES_OF_FLUSH: u64 = 64;
 
 /// About the most value logs that are distinguished. Beyond that, each is longer and stands for several.
 const LOGS_DISTINGUISHED: f64 = 512.0;
@@ -57,24 +56,6 @@ pub(super) struct ValueFiles {
     /// The options with the length of a value log that stands for several.
     log_options: KeyspaceOptions,
     logs_in_one: f64,
-}
-
-/// What a table file refers to in value files.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FileReferences {
-    /// Transient log files, each once, with the entries that refer there, and how many files that is.
-    transient_logs: Vec<(usize, f64, f64)>,
-    /// Value logs with such entries.
-    logs: Vec<(usize, f64)>,
-}
-
-/// Bytes that a table file refers to in value files.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ReferredBytes {
-    pub(super) transient_bytes: f64,
-    pub(super) pinned_bytes: f64,
-    pub(super) transient_files: f64,
-    pub(super) log_bytes: f64,
 }
 
 /// The I/O of one garbage collection.
@@ -148,65 +129,62 @@ impl ValueFiles {
         inputs
     }
 
-    /// Writes values of `segment` to value files, for a flush of this many writes with a value.
-    /// `transient_log` is the order of values in a transient log, and the length of its files; without it
-    /// medium values stay in the table. Returns the bytes written to transient logs and to value logs.
+    /// Writes values of `segment` to value files, for a flush of this many writes with a value. `transient_logs` are
+    /// the files of its medium values; if there are none, these stay in the table. Returns the bytes written to
+    /// transient logs and to value logs.
     pub(super) fn flush(
         &mut self,
         segment: &mut Segment,
         writes: f64,
-        transient_log: Option<(MediumOrder, u64)>,
+        transient_logs: &[TransientLogs],
         entries: &[f64],
     ) -> (u64, u64) {
-        let transient_log = transient_log.map_or(0.0, |transient_log| {
-            self.flush_transient_log(segment, transient_log, entries)
-        });
+        let records = entries.iter().sum::<f64>() * self.classes.medium.fraction;
+        let mut transient_log_bytes = 0.0;
+        if records >= ENTRIES_MIN {
+            for logs in transient_logs {
+                self.flush_transient_logs(segment, logs, entries);
+                transient_log_bytes += records * logs.fraction * self.transient_log_record();
+                segment.count.in_transient_logs += records * logs.fraction;
+            }
+        }
         let logs = self.flush_value_logs(segment, writes, entries);
-        (whole(transient_log), whole(logs))
+        (whole(transient_log_bytes), whole(logs))
     }
 
-    fn flush_transient_log(
+    fn flush_transient_logs(
         &mut self,
         segment: &mut Segment,
-        (order, transient_file_bytes): (MediumOrder, u64),
+        logs: &TransientLogs,
         entries: &[f64],
-    ) -> f64 {
-        let fraction = self.classes.medium.fraction;
+    ) {
+        let fraction = self.classes.medium.fraction * logs.fraction;
         let records = entries.iter().sum::<f64>() * fraction;
-        if records < ENTRIES_MIN {
-            return 0.0;
-        }
-        let bytes = records * self.classes.transient_log_record();
-        let count = (bytes / transient_file_bytes.max(1) as f64).ceil();
-        let distinguished = whole(count).clamp(1, TRANSIENT_FILES_OF_FLUSH);
+        let count = (records * self.transient_log_record() / logs.file_bytes)
+            .ceil()
+            .max(1.0);
         let span = segment.span;
+        let distinguished = logs.distinguished(count, span);
         let width = (span.largest - span.smallest) / distinguished;
-        let part = fraction / distinguished as f64;
+        let (part, layers) = (fraction / distinguished as f64, logs.layers(count, span));
         for position in 0..distinguished {
             let smallest = span.smallest + position * width;
             let is_last = position + 1 == distinguished;
-            let own = Span {
-                smallest,
-                largest: if is_last {
-                    span.largest
-                } else {
-                    smallest + width - 1
-                },
+            let largest = if is_last {
+                span.largest
+            } else {
+                smallest + width - 1
             };
-            let span = match order {
-                MediumOrder::Sorted => own,
-                MediumOrder::Written => span,
-            };
+            let own = Span { smallest, largest };
             let file = self.add_transient_log(
-                span,
+                own,
                 count / distinguished as f64,
                 records / distinguished as f64,
             );
+            self.files[file].layers = layers;
             let own = entries.iter().map(|entries| entries * part);
             segment.references.push(file, own);
         }
-        segment.count.in_transient_logs = records;
-        bytes
     }
 
     /// A new transient log file with this many records.
@@ -379,6 +357,21 @@ impl ValueFiles {
             gc_output: self.files[file].gc_output.map(number),
         };
         MovedValues::new(self.present.iter().filter(is_log).map(log))
+    }
+
+    /// The kinds of transient logs that `segments` refer to.
+    pub(super) fn kinds<'s>(
+        &self,
+        segments: impl Iterator<Item = &'s Segment>,
+    ) -> Vec<TransientLogs> {
+        let references =
+            references_of(segments).map(|(_, file, entries)| (&self.files[file], entries));
+        let references = references.filter(|(file, _)| !file.is_log);
+        TransientLogs::kinds(references.map(|(file, entries)| TransientLogs {
+            fraction: entries.iter().sum(),
+            file_bytes: file.bytes() / file.count,
+            width: file.span.width() * file.layers / file.count,
+        }))
     }
 
     fn transient_logs(&self) -> impl Iterator<Item = &ValueFile> {

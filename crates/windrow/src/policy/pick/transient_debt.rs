@@ -87,7 +87,7 @@ fn due_files<K: Ord + Clone>(
 /// Whether transient log files take more bytes than they may, or are too many.
 fn is_excessive<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
     let debts = (1..tree.depth()).map(|level| tree.idle_sum(level, Sum::PinnedBytes));
-    let debt = debts.fold(0, u64::saturating_add);
+    let debt = debts.fold(tree.pinned_above(), u64::saturating_add);
     let total = tree.total(Sum::LogicalBytes);
     debt as f64 > fraction(options) * total as f64 || transient_files(tree) > TRANSIENT_FILES_MAX
 }

@@ -42,6 +42,21 @@ fn too_many_transient_log_files_are_debt() {
 }
 
 #[test]
+fn what_levels_above_the_tree_keep_is_debt() {
+    use MediumInPlace::{LastLevel, Never};
+    for (above, medium_in_place, expected) in [
+        (0, LastLevel, "idle"),
+        (1 << 40, LastLevel, "compact L1 1 over 0-9"),
+        (1 << 40, Never, "idle"),
+    ] {
+        let mut tree = parse_tree("| 1:0-9/9+apart=5+logs=1 | 9:40-90/50");
+        tree.pinned_above = above;
+        let plan = plan(&tree, &mediums(medium_in_place), &[]);
+        assert_eq!(show(&plan), expected, "{above} bytes, {medium_in_place:?}");
+    }
+}
+
+#[test]
 fn a_manual_compaction_takes_its_range_at_any_cost() {
     // The third file has ten times as much below it as each other one.
     let tree = parse_tree(

@@ -9,13 +9,16 @@ use super::filters::Filters;
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, false_positive_rate, keys_present};
 use crate::options::KeyspaceOptions;
-use crate::policy::{FileSummary, SegmentSummary, TreeSummary, next_allowed, whole};
+use crate::policy::{
+    FileSummary, SegmentSummary, TreeSummary, bounded_capacities, capacities, next_allowed, whole,
+};
 use crate::simulation::entry_sizes::{EntrySizes, ValueClasses};
 use crate::simulation::key_space::{KeySpace, Segment};
 use crate::simulation::load::Load;
 use crate::simulation::merge::merged_entries;
 use crate::simulation::outcome::IoStats;
-use crate::simulation::value_files::{FileReferences, ValueFiles};
+use crate::simulation::references::FileReferences;
+use crate::simulation::value_files::ValueFiles;
 
 /// Bytes of a table besides its entries.
 const TABLE_BYTES: u64 = 300;
@@ -225,8 +228,22 @@ impl<'a> Tree<'a> {
             file.log_bytes = whole(sums.log_bytes);
         }
         self.summary.transient_files = self.values.transient_files();
+        self.summary.pinned_above = self.pinned_above();
         self.summary.logs = self.values.logs();
         self.summary.moved = self.values.moved_values();
+    }
+
+    /// What the levels above keep of transient logs. They are full, and no value is in place there.
+    fn pinned_above(&self) -> u64 {
+        let part = &self.load.part;
+        if part.levels_above == 0 {
+            return 0;
+        }
+        let level_count = self.summary.level_count;
+        let bounded = bounded_capacities(&self.summary, &self.options)[1] as f64;
+        let nominal = capacities(&self.options, level_count)[1] as f64;
+        let held = part.bytes_above(&self.load.options, level_count) as f64 * bounded / nominal;
+        whole(held * self.classes.medium_bytes() / self.classes.in_table())
     }
 
     /// Moves this many cursors to random keys.

@@ -4,6 +4,7 @@ use super::files::Tree;
 use crate::policy::FileSummary;
 use crate::simulation::key_space::KeyClass;
 use crate::simulation::outcome::Spread;
+use crate::simulation::transient_logs::TransientLogs;
 
 impl Tree<'_> {
     /// Bytes of filters in memory, and the false-positive reads of a get of an absent key on average.
@@ -35,6 +36,13 @@ impl Tree<'_> {
         levels
             .map(|files| files.iter().map(of).fold(Spread::default(), Spread::and))
             .collect()
+    }
+
+    /// The kinds of transient logs that a level refers to.
+    pub(crate) fn transient_logs(&self, level: usize) -> Vec<TransientLogs> {
+        let files = self.summary.level(level).iter();
+        let segments = files.flat_map(|file| &self.contents[&file.number].segments);
+        self.values.kinds(segments)
     }
 
     /// For each level, the number of segments whose range a key is in, on average over the key space.

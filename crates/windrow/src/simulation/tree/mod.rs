@@ -9,10 +9,11 @@ use compaction::NO_UNITS;
 pub(super) use files::Tree;
 
 use super::key_space::Span;
+use super::transient_logs::TransientLogs;
 use crate::base::{Cause, FileNumber};
+use crate::options::MediumOrder;
 use crate::policy::{
-    self, Claim, Plan, VICTIMS_MAX, filter_units, flush_fraction, plan, target_file_bytes, victims,
-    wants_seal, whole,
+    self, Claim, Plan, VICTIMS_MAX, filter_units, flush_fraction, plan, victims, wants_seal, whole,
 };
 
 /// More jobs after one flush show that the policy does not end.
@@ -24,14 +25,17 @@ impl Tree<'_> {
         let mut segment = self.key_space.written(span, inserts, draws, deletes);
         let entries = self.key_space.values(&segment);
         let writes = inserts + draws * (1.0 - deletes);
-        let transient_file_bytes = policy::transient_file_bytes(self.flushed_file_bytes());
         let files = self.summary.levels.iter().flatten();
         let ranges = files.map(|file| (file.smallest, file.largest));
         let stays = policy::mediums_stay(ranges, (span.smallest, span.largest), &self.options);
-        let transient_log = (!stays).then_some((self.options.medium_order, transient_file_bytes));
+        let transient_logs = if stays {
+            Vec::new()
+        } else {
+            self.flushed_logs(span, entries.iter().sum())
+        };
         let (transient_log, logs) =
             self.values
-                .flush(&mut segment, writes, transient_log, &entries);
+                .flush(&mut segment, writes, &transient_logs, &entries);
         self.io_stats.add(0, Cause::TransientLog, transient_log);
         self.io_stats.value_logs += logs;
         let claim = Claim {
@@ -50,14 +54,23 @@ impl Tree<'_> {
         self.note_change(entries);
     }
 
-    /// The size of tables where flushed data comes from. For a part of a tree that is the level above it, whose
-    /// tables are as large as those of the first level of the part.
-    fn flushed_file_bytes(&self) -> u64 {
-        if self.load.part.levels_above > 0 {
-            target_file_bytes(&self.summary, &self.options, 1)
-        } else {
-            self.options.file_bytes
+    /// The transient logs of a flush of this many values, or of what comes from the levels above.
+    fn flushed_logs(&self, span: Span, values: f64) -> Vec<TransientLogs> {
+        let from_above = &self.load.part.fed_logs;
+        if !from_above.is_empty() {
+            return from_above.clone();
         }
+        let file_bytes = policy::transient_file_bytes(self.options.file_bytes).max(1) as f64;
+        let bytes = values * self.classes.medium_bytes();
+        let width = match self.options.medium_order {
+            MediumOrder::Sorted => span.width() / (bytes / file_bytes).ceil().max(1.0),
+            MediumOrder::Written => span.width(),
+        };
+        vec![TransientLogs {
+            fraction: 1.0,
+            file_bytes,
+            width,
+        }]
     }
 
     /// Runs jobs one at a time until none is due.
@@ -113,7 +126,7 @@ impl Tree<'_> {
 
     fn resize(&mut self, level_count: usize) {
         self.summary.level_count = level_count;
-        let part = self.load.part;
+        let part = &self.load.part;
         self.options = part.options(&self.load.options, level_count);
         // The capacities of a part do not say what it would be with one level less. So a claim of no key keeps
         // the last level.
