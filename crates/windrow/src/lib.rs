@@ -22,7 +22,8 @@
 //! # }
 //! ```
 //!
-//! Each call is atomic, and so is a [`Batch`]. A read followed by a write is not: see [`Keyspace`].
+//! Each call is atomic, and so are a [`Batch`] and a [`Transaction`]. A `get` followed by an `insert` is not: use
+//! [`Keyspace::update`] or [`Db::transact`].
 
 mod api;
 mod base;
@@ -46,7 +47,10 @@ mod table;
 mod value;
 pub mod vfs;
 
-pub use api::{Batch, Cursor, Db, Entry, Keyspace, Range, Snapshot, View};
+pub use api::{
+    Batch, Cursor, Db, Entry, Keyspace, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
+    TransactionRange, View,
+};
 pub use base::limits;
 pub use base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Kind, LevelIoStats, LifetimeStats, Result, SegmentId,
@@ -60,8 +64,8 @@ pub use engine::{
 };
 pub use events::{Event, EventListener};
 pub use options::{
-    BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder,
-    Options, Preset, SegmentLimit,
+    BlockSource, Durability, FilterAllocation, Isolation, KeyspaceOptions, MediumInPlace,
+    MediumOrder, Options, Preset, SegmentLimit,
 };
 pub use policy::StallCause;
 

@@ -19,7 +19,8 @@ use crate::vfs::{OsVfs, Vfs};
 
 pub(crate) use check::{check_key, check_value};
 pub use choices::{
-    BlockSource, Durability, FilterAllocation, MediumInPlace, MediumOrder, Preset, SegmentLimit,
+    BlockSource, Durability, FilterAllocation, Isolation, MediumInPlace, MediumOrder, Preset,
+    SegmentLimit,
 };
 pub use keyspace::KeyspaceOptions;
 pub(crate) use recorded::RecordedOptions;

@@ -8,12 +8,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::{Error, Result};
+use super::ends::{Ends, Steps};
+use crate::base::Result;
 use crate::engine::{Handle, StateCursor, StateView};
 use crate::read::visible::KeyRange;
 
-/// A key and its value, as copies.
-pub type Entry = (Vec<u8>, Vec<u8>);
+pub use super::ends::Entry;
 
 /// A cursor over the entries of a keyspace in one state: that at its creation, or that of a snapshot. It lends keys
 /// and values, so a step allocates and copies nothing.
@@ -107,83 +107,63 @@ impl fmt::Debug for Cursor {
     }
 }
 
+impl Steps for Cursor {
+    fn seek_to_first(&mut self) -> Result<bool> {
+        self.seek_to_first()
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.seek_to_last()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.next()
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        self.prev()
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.is_valid().then(|| self.key())
+    }
+
+    fn entry(&self) -> Result<Entry> {
+        self.entry()
+    }
+}
+
 /// An iterator over copies of entries, from either end.
 ///
 /// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error.
 pub struct Range {
+    source: Source,
+    ends: Ends<Cursor>,
+}
+
+/// What both ends of a range read.
+struct Source {
     view: StateView,
     bounds: KeyRange,
-    front: Option<Cursor>,
-    back: Option<Cursor>,
-    /// The error that ended the iteration.
-    failed: Option<Error>,
     handle: Arc<Handle>,
+}
+
+impl Source {
+    fn open(&self) -> Cursor {
+        let entries = self.view.cursor(self.bounds.clone());
+        Cursor::new(Arc::clone(&self.handle), entries)
+    }
 }
 
 impl Range {
     pub(super) fn new(handle: Arc<Handle>, view: StateView, bounds: KeyRange) -> Self {
         Self {
-            view,
-            bounds,
-            front: None,
-            back: None,
-            failed: None,
-            handle,
-        }
-    }
-
-    fn open(&self) -> Cursor {
-        let entries = self.view.cursor(self.bounds.clone());
-        Cursor::new(Arc::clone(&self.handle), entries)
-    }
-
-    /// Takes `step`, or repeats the error that has ended the iteration.
-    fn take(&mut self, step: fn(&mut Self) -> Result<Option<Entry>>) -> Option<Result<Entry>> {
-        if let Some(error) = &self.failed {
-            return Some(Err(error.duplicate()));
-        }
-        let entry = step(self);
-        self.failed = entry.as_ref().err().map(Error::duplicate);
-        entry.transpose()
-    }
-
-    fn step_front(&mut self) -> Result<Option<Entry>> {
-        let found = if let Some(front) = &mut self.front {
-            front.next()?
-        } else {
-            let mut front = self.open();
-            let found = front.seek_to_first();
-            self.front = Some(front);
-            found?
-        };
-        match &self.front {
-            Some(front) if found && !self.has_met() => front.entry().map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    fn step_back(&mut self) -> Result<Option<Entry>> {
-        let found = if let Some(back) = &mut self.back {
-            back.prev()?
-        } else {
-            let mut back = self.open();
-            let found = back.seek_to_last();
-            self.back = Some(back);
-            found?
-        };
-        match &self.back {
-            Some(back) if found && !self.has_met() => back.entry().map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether both ends have reached the same entry, so that no entry is left between them.
-    fn has_met(&self) -> bool {
-        match (&self.front, &self.back) {
-            (Some(front), Some(back)) => {
-                !front.is_valid() || !back.is_valid() || front.key() >= back.key()
-            }
-            _ => false,
+            source: Source {
+                view,
+                bounds,
+                handle,
+            },
+            ends: Ends::default(),
         }
     }
 }
@@ -192,13 +172,13 @@ impl Iterator for Range {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take(Self::step_front)
+        self.ends.next(|| Ok(self.source.open()))
     }
 }
 
 impl DoubleEndedIterator for Range {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.take(Self::step_back)
+        self.ends.next_back(|| Ok(self.source.open()))
     }
 }
 

@@ -9,10 +9,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Batch, Keyspace, Snapshot};
-use crate::base::Result;
-use crate::engine::{Access, Handle, MemoryUse, Stats, VerifyReport};
-use crate::options::{Durability, KeyspaceOptions, Options};
+use super::{Batch, Keyspace, Snapshot, Transaction};
+use crate::base::{ErrorKind, Result};
+use crate::engine::{Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
+use crate::options::{Durability, Isolation, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
 ///
@@ -160,6 +160,77 @@ impl Db {
     /// [`Keyspace::at`](super::Keyspace::at). The snapshot pins a sequence number, but no files.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.handle))
+    }
+
+    /// Begins a [`Transaction`] with [`Isolation::Serializable`]. See [`transact`](Self::transact) for one that is tried
+    /// again after a conflict.
+    pub fn transaction(&self) -> Transaction {
+        self.transaction_with(Isolation::default())
+    }
+
+    /// Begins a [`Transaction`] with the given isolation.
+    pub fn transaction_with(&self, isolation: Isolation) -> Transaction {
+        Transaction::new(&self.handle, isolation)
+    }
+
+    /// Runs `work` in a transaction with [`Isolation::Serializable`] and commits it. After a conflict it waits for a
+    /// short random time and begins again with a new transaction, up to 200 times. An error of `work` ends the
+    /// transaction without a commit; `work` can return a `Conflict` to be tried again.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let jobs = db.keyspace("jobs")?;
+    /// jobs.insert("waiting/1", "send a letter")?;
+    ///
+    /// // Any number of threads may do this; each job goes to one of them.
+    /// let claimed = db.transact(|transaction| {
+    ///     let Some(first) = transaction.prefix(&jobs, "waiting/")?.next() else {
+    ///         return Ok(None);
+    ///     };
+    ///     let (key, job) = first?;
+    ///     transaction.remove(&jobs, &key)?;
+    ///     Ok(Some(job))
+    /// })?;
+    /// assert_eq!(claimed.as_deref(), Some(&b"send a letter"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// That of `work`; those of [`Transaction::commit`].
+    ///
+    /// # Durability
+    /// That of [`Options::durability`].
+    pub fn transact<R>(&self, work: impl FnMut(&Transaction) -> Result<R>) -> Result<R> {
+        let durability = self.handle.engine().options().durability;
+        self.transact_with(Isolation::default(), durability, work)
+    }
+
+    /// Runs `work` in a transaction with the given isolation, and commits it with the given durability.
+    ///
+    /// # Errors
+    /// As [`transact`](Self::transact).
+    pub fn transact_with<R>(
+        &self,
+        isolation: Isolation,
+        durability: Durability,
+        mut work: impl FnMut(&Transaction) -> Result<R>,
+    ) -> Result<R> {
+        let mut tries = 0;
+        loop {
+            let transaction = self.transaction_with(isolation);
+            let outcome = work(&transaction)
+                .and_then(|outcome| transaction.commit_with(durability).map(|()| outcome));
+            tries += 1;
+            match outcome {
+                Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
+                    self.handle.engine().wait_to_retry(tries);
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Makes all acknowledged writes durable: they survive a power failure.

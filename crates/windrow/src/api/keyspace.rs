@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bounds::key_range;
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
-use crate::engine::{Handle, KeyspaceCore, ValueFileReport, Write};
+use crate::engine::{Change, Handle, KeyspaceCore, ValueFileReport, Write};
 use crate::options::{self, Durability, KeyspaceOptions};
 
 /// A named, ordered map from keys to values.
@@ -16,23 +16,19 @@ use crate::options::{self, Durability, KeyspaceOptions};
 /// to a [`View`] of its newest state, which has all methods that read. A clone is cheap. Any number
 /// of threads may read and write at once.
 ///
-/// A read and a later write are two steps, and another thread may write between them. To compute a new
-/// value from the old one, let one thread write these keys, or hold a lock of your own over both steps.
-/// Transactions are not part of this version.
+/// A read and a later write are two steps, and another thread may write between them. To compute a new value from the
+/// old one, use [`update`](Self::update); for more keys, [`Db::transact`](super::Db::transact).
 ///
 /// ```
 /// # fn main() -> windrow::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
-/// # let keyspace = db.keyspace("counters")?;
-/// use std::sync::Mutex;
-///
-/// let counting = Mutex::new(()); // shared by all threads that count
-/// let guard = counting.lock().unwrap();
-/// let old = keyspace.get("visits")?.unwrap_or_default();
-/// let count = String::from_utf8_lossy(&old).parse().unwrap_or(0) + 1;
-/// keyspace.insert("visits", count.to_string())?;
-/// drop(guard);
+/// let counters = db.keyspace("counters")?;
+/// let visits = counters.update("visits", |old| {
+///     let old = old.map_or(0, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+///     Some((old + 1).to_le_bytes().to_vec())
+/// })?;
+/// assert_eq!(visits, Some(1_u64.to_le_bytes().to_vec()));
 /// # Ok(())
 /// # }
 /// ```
@@ -52,6 +48,11 @@ impl Keyspace {
         self.latest.core()
     }
 
+    /// Whether it is a keyspace of the database that `handle` has open.
+    pub(super) fn is_of(&self, handle: &Arc<Handle>) -> bool {
+        Arc::ptr_eq(self.latest.handle(), handle)
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         self.core().name()
@@ -62,7 +63,8 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.core().options())
     }
 
-    /// Sets the value of `key`. A [`get`](View::get) before it is a separate step: see [`Keyspace`].
+    /// Sets the value of `key`. A [`get`](View::get) before it is a separate step, and another thread may write between
+    /// both: use [`update`](Self::update) or [`Db::transact`](super::Db::transact).
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, or the key or value longer than its limit; `NoSpace` if the disk is
@@ -110,6 +112,94 @@ impl Keyspace {
     pub fn remove_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         options::check_key(key.as_ref())?;
         self.write_one(Kind::Tombstone, key.as_ref(), &[], durability)
+    }
+
+    /// Sets the value of `key` to what `change` makes of its present one, in one step: no other write comes in between.
+    /// `None` stands for no value, before and after. Returns the new value.
+    ///
+    /// `change` may be called more than once, since it holds up nobody. It costs less than a transaction.
+    ///
+    /// # Errors
+    /// As [`get`](View::get) and [`insert`](Self::insert); `Conflict` if other writes to the key came in between 200
+    /// times in a row. Nothing was written then.
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let (_, changed) = self.change(key.as_ref(), |old| match change(old) {
+            Some(new) => Change::Put(new),
+            None if old.is_some() => Change::Remove,
+            None => Change::Keep,
+        })?;
+        Ok(match changed {
+            Change::Put(new) => Some(new),
+            Change::Remove | Change::Keep => None,
+        })
+    }
+
+    /// Sets the value of `key` to `new` if it is `expected`; `None` stands for no value. Returns whether it was.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        let (old, _) = self.change(key.as_ref(), |old| match new {
+            _ if old != expected || old == new => Change::Keep,
+            Some(new) => Change::Put(new),
+            None => Change::Remove,
+        })?;
+        Ok(old.as_deref() == expected)
+    }
+
+    /// Sets the value of `key` if it has none. Returns whether it had none.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn insert_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (old, _) = self.change(key.as_ref(), |old| match old {
+            None => Change::Put(value.as_ref()),
+            Some(_) => Change::Keep,
+        })?;
+        Ok(old.is_none())
+    }
+
+    /// Removes `key` and returns its value: of several threads, one gets it.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn fetch_remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        let (old, _) = self.change(key.as_ref(), |old| match old {
+            Some(_) => Change::<&[u8]>::Remove,
+            None => Change::Keep,
+        })?;
+        Ok(old)
+    }
+
+    fn change<V: AsRef<[u8]>>(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> Change<V>,
+    ) -> Result<(Option<Vec<u8>>, Change<V>)> {
+        options::check_key(key)?;
+        let engine = self.latest.handle().engine();
+        engine.change(self.core(), key, self.default_durability(), decide)
     }
 
     /// The state of the keyspace at `snapshot`.

@@ -4,8 +4,10 @@ mod batch;
 mod bounds;
 mod cursor;
 mod db;
+mod ends;
 mod keyspace;
 mod snapshot;
+mod transaction;
 mod view;
 
 pub use batch::Batch;
@@ -13,4 +15,5 @@ pub use cursor::{Cursor, Entry, Range};
 pub use db::Db;
 pub use keyspace::Keyspace;
 pub use snapshot::Snapshot;
+pub use transaction::{Savepoint, Transaction, TransactionCursor, TransactionRange};
 pub use view::View;

@@ -63,8 +63,8 @@ impl View {
         engine.get(&self.core, key, self.sequence(), found)
     }
 
-    /// The value of `key`, or `None` if the key does not exist. A later write is a separate step: see
-    /// [`Keyspace`](super::Keyspace).
+    /// The value of `key`, or `None` if the key does not exist. A later write is a separate step, and another thread may
+    /// write between both: use [`Keyspace::update`](super::Keyspace::update) or [`Db::transact`](super::Db::transact).
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty or longer than its limit; `Corruption`, with file and offset, if what the

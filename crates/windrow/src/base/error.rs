@@ -37,6 +37,8 @@ pub enum ErrorKind {
     Closed,
     /// The database is open for reading only.
     ReadOnly,
+    /// Another write came in between: nothing was written; try the transaction again. [`Error::conflict`] has the key.
+    Conflict,
 }
 
 /// An error: a kind, a sentence and its source.
@@ -47,7 +49,15 @@ struct Details {
     message: String,
     file: Option<PathBuf>,
     offset: Option<u64>,
+    conflict: Option<ConflictingKey>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The key of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ConflictingKey {
+    keyspace: String,
+    key: Vec<u8>,
 }
 
 impl Error {
@@ -58,6 +68,7 @@ impl Error {
             message: message.into(),
             file: None,
             offset: None,
+            conflict: None,
             source: None,
         }))
     }
@@ -95,6 +106,7 @@ impl Error {
             message,
             file: Some(path.to_owned()),
             offset: None,
+            conflict: None,
             source: Some(Box::new(source)),
         }))
     }
@@ -136,6 +148,21 @@ impl Error {
         Self::new(ErrorKind::NotFound, message)
     }
 
+    /// A write to `key` of `keyspace` conflicts with the present call, as `what` says.
+    #[cold]
+    pub(crate) fn conflicting(keyspace: &str, key: &[u8], what: &str) -> Self {
+        let message = format!(
+            "key \"{}\" of keyspace \"{keyspace}\" {what}",
+            key.escape_ascii()
+        );
+        let mut error = Self::new(ErrorKind::Conflict, message);
+        error.0.conflict = Some(ConflictingKey {
+            keyspace: keyspace.to_owned(),
+            key: key.to_owned(),
+        });
+        error
+    }
+
     /// What the caller can do about this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -151,6 +178,12 @@ impl Error {
         self.0.offset
     }
 
+    /// The name of the keyspace and the key that a [`Conflict`](ErrorKind::Conflict) is about.
+    pub fn conflict(&self) -> Option<(&str, &[u8])> {
+        let found = self.0.conflict.as_ref();
+        found.map(|conflict| (&*conflict.keyspace, &*conflict.key))
+    }
+
     /// The same error with `context` before its sentence.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
@@ -164,6 +197,7 @@ impl Error {
         let mut error = Self::new(self.0.kind, self.0.message.clone());
         error.0.file.clone_from(&self.0.file);
         error.0.offset = self.0.offset;
+        error.0.conflict.clone_from(&self.0.conflict);
         error
     }
 

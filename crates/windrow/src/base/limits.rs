@@ -18,6 +18,9 @@ pub(crate) const VALUE_BYTES_COMPRESSED_MAX: usize = 16 * 1024 * 1024;
 /// The largest encoded batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
+/// About the most memory for what one transaction has read, in bytes. One that reads more cannot commit writes.
+pub const TRANSACTION_READS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// The most segments that one table file can hold.
 pub const SEGMENTS_MAX: usize = 12;
 

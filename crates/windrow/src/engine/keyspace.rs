@@ -100,6 +100,7 @@ impl KeyspaceCore {
             active: Arc::new(Memtable::new(&memory.memtables)),
             frozen: Vec::new(),
             version: Shared::new(version),
+            flushed: 0,
         };
         Self {
             id,
@@ -279,6 +280,7 @@ impl KeyspaceCore {
                 active: Arc::new(Memtable::new(&self.memory.memtables)),
                 frozen,
                 version: Shared::clone(&state.version),
+                flushed: state.flushed,
             }
         });
     }
@@ -287,12 +289,13 @@ impl KeyspaceCore {
     pub(crate) fn install_flush(&self, version: Version) {
         self.replace(|state| {
             let mut frozen = state.frozen.clone();
-            let flushed = frozen.pop();
+            let flushed = frozen.pop().map(|flushed| flushed.through);
             assert!(flushed.is_some(), "only a frozen memtable is flushed");
             ReadState {
                 active: Arc::clone(&state.active),
                 frozen,
                 version: Shared::new(version),
+                flushed: flushed.unwrap_or(state.flushed),
             }
         });
     }

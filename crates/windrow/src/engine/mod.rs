@@ -5,6 +5,7 @@
 //! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], the [`catalog`]
 //!   (manifest), [`ids`], [`counters`], and the [`directory`].
 //! - [`commit`]: writes, the write-ahead log and the value logs.
+//! - [`transaction`]: reads and writes before a commit on a condition.
 //! - [`recovery`]: creation, recovery and reopening.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
@@ -40,6 +41,7 @@ mod reads;
 mod recovery;
 mod snapshots;
 mod throttling;
+mod transaction;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,7 @@ pub(crate) use handle::Handle;
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub use throttling::memory::MemoryUse;
+pub(crate) use transaction::{Change, TRIES_MAX, TransactionCore, TransactionCursor};
 
 use catalog::Catalog;
 use commit::Commits;

@@ -16,6 +16,7 @@ use super::{Engine, KeyspaceCore};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
+use crate::memtable::Memtable;
 use crate::read::entry_cursor::EntryCursor;
 use crate::read::get::{Found, Source, announce, get};
 use crate::read::merge::MergingCursor;
@@ -29,6 +30,16 @@ use crate::value::OpenValues;
 
 /// The most keys of a `multi_get` whose blocks are asked for at once.
 const ANNOUNCED_KEYS_MAX: usize = 128;
+
+/// A read of the newest value of a key.
+#[derive(Debug)]
+pub(super) struct NewestRead {
+    pub(super) is_found: bool,
+    /// The sequence number that was read at.
+    pub(super) sequence: SequenceNumber,
+    /// The memtable that was active. While it is active, it has every entry above that number.
+    pub(super) active: Arc<Memtable>,
+}
 
 /// A cursor over one keyspace at a sequence number.
 pub(crate) type StateCursor = EntryCursor<MergingCursor<SourceCursor>>;
@@ -136,6 +147,25 @@ impl Engine {
             }
         }
         Ok(values)
+    }
+
+    /// Reads the newest value of `key` into `value`, for a write that depends on it.
+    pub(super) fn get_newest(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<NewestRead> {
+        self.check_readable(keyspace, None)?;
+        let state = keyspace.state();
+        let sequence = self.visible.load(Ordering::Acquire);
+        let found = |found: Found<'_>| found.copy_into(value);
+        let found = self.get_in(keyspace, &state, key, sequence, found)?;
+        Ok(NewestRead {
+            is_found: found.is_some(),
+            sequence,
+            active: Arc::clone(&state.active),
+        })
     }
 
     /// # Errors

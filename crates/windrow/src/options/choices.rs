@@ -16,6 +16,19 @@ pub enum Durability {
     Sync,
 }
 
+/// What must not have changed when a transaction commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// Everything that the transaction has read: keys, absent keys, and ranges that cursors have passed. All transactions
+    /// with writes then behave as if they had run one after the other, in the order of their commits. Keys that were
+    /// written without a read may have changed.
+    #[default]
+    Serializable,
+    /// The keys that the transaction writes or has read with `get_for_update`. Two transactions that each read what the
+    /// other one writes can both commit (write skew).
+    Snapshot,
+}
+
 /// How reads of table files get their blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockSource {

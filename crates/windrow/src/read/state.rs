@@ -18,6 +18,8 @@ pub(crate) struct ReadState {
     /// The frozen memtables, newest first.
     pub(crate) frozen: Vec<FrozenMemtable>,
     pub(crate) version: Shared<Version>,
+    /// No table has an entry above this sequence number, or above that of the open if it is higher.
+    pub(crate) flushed: SequenceNumber,
 }
 
 /// A full memtable that is not flushed yet.

@@ -46,6 +46,12 @@ impl KeyRange {
         }
     }
 
+    /// The bounds, with borrowed keys.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let lower = self.lower.as_ref().map(AsRef::as_ref);
+        (lower, self.upper.as_ref().map(AsRef::as_ref))
+    }
+
     /// The lower and the upper bound, whether included or not; `None` without one.
     pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
@@ -63,7 +69,7 @@ impl KeyRange {
     }
 
     #[inline]
-    pub(super) fn is_below_upper(&self, key: &[u8]) -> bool {
+    pub(crate) fn is_below_upper(&self, key: &[u8]) -> bool {
         match &self.upper {
             Bound::Unbounded => true,
             Bound::Included(upper) => key <= &**upper,
@@ -72,12 +78,24 @@ impl KeyRange {
     }
 
     #[inline]
-    pub(super) fn is_above_lower(&self, key: &[u8]) -> bool {
+    pub(crate) fn is_above_lower(&self, key: &[u8]) -> bool {
         match &self.lower {
             Bound::Unbounded => true,
             Bound::Included(lower) => key >= &**lower,
             Bound::Excluded(lower) => key > &**lower,
         }
+    }
+}
+
+/// Whether a key can be within `bounds`, or at least between them. The standard library's maps refuse other bounds.
+pub(crate) fn is_ordered(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
+    match bounds {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+        (Bound::Excluded(lower), Bound::Excluded(upper)) => lower < upper,
+        (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) => lower <= upper,
     }
 }
 

@@ -11,7 +11,10 @@
 //! A group ends before the next one begins. So groups become visible in commit order, and no insertion
 //! runs while a leader freezes memtables.
 //!
-//! The files: [`write`](self::write), what a writer commits; [`separation`] and [`value_log`], large values;
+//! A writer may have a [`condition`]: the leader then decides before step 3 whether the writer stays in the group.
+//!
+//! The files: [`write`](self::write), what a writer commits; [`condition`] and [`read_set`], what must not have changed;
+//! [`separation`] and [`value_log`], large values;
 //! [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
 //!
 //! Invariants:
@@ -24,7 +27,9 @@
 
 pub(super) mod active_log;
 mod closing;
+pub(super) mod condition;
 mod queue;
+pub(super) mod read_set;
 mod separation;
 pub(super) mod value_log;
 pub(super) mod wal;
@@ -44,6 +49,7 @@ use crate::log::LogWriter;
 use crate::log::batch::{self, PACKED_FROM_BYTES};
 use crate::options::Durability;
 use active_log::{ActiveLog, Idle};
+use condition::{Condition, Entries, Member};
 use queue::{CommitQueue, Leader, Turn};
 use separation::{Logged, Touched};
 use write::{Inserted, Write};
@@ -59,6 +65,7 @@ pub(super) struct Request {
     durability: Durability,
     /// The keyspaces of the entries, if any value may be large.
     separable: Vec<Arc<KeyspaceCore>>,
+    condition: Option<Condition>,
 }
 
 /// What a leader answers.
@@ -80,6 +87,16 @@ impl Sequenced {
             Some(logged) => write.insert_logged(logged, self.first),
         }
     }
+}
+
+/// The members of a group after the leader has logged those that stay.
+struct Placed {
+    /// The first sequence number of the group.
+    first: SequenceNumber,
+    /// The leader's entries.
+    own: Result<Logged>,
+    /// Those of each follower.
+    others: Vec<Result<Logged>>,
 }
 
 /// The queue of writers and the log that the leader writes.
@@ -112,13 +129,39 @@ impl Engine {
     /// With nothing written: `NoSpace`; `NotFound` for a dropped keyspace; `Closed`; `ReadOnly`; the error of a job
     /// that the write waits for. `Poisoned`, or the error that poisoned the database: the outcome of the write is
     /// unknown until the database is reopened.
+    #[inline]
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
-        match self.commit_once(write, durability) {
+        self.commit_if(None, write, durability)
+    }
+
+    /// Commits `write` if its `condition` holds at its place in the commit order.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit); with nothing written, `Conflict`, or an error from reading a table for the condition.
+    pub(super) fn commit_on(
+        &self,
+        mut condition: Condition,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<()> {
+        if condition.active.is_none() {
+            self.check_early(&mut condition, write)?;
+        }
+        self.commit_if(Some(&condition), write, durability)
+    }
+
+    fn commit_if(
+        &self,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<()> {
+        match self.commit_once(condition, write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
                 self.reserve.release();
                 self.note_reserve();
                 if write.only_removes() {
-                    return self.commit_once(write, durability);
+                    return self.commit_once(condition, write, durability);
                 }
                 Err(error)
             }
@@ -127,7 +170,12 @@ impl Engine {
     }
 
     #[inline]
-    fn commit_once(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+    fn commit_once(
+        &self,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<()> {
         self.check_writable()?;
         for keyspace in write.keyspaces() {
             keyspace.check_exists()?;
@@ -148,20 +196,26 @@ impl Engine {
                 } else {
                     Vec::new()
                 },
+                condition: condition.cloned(),
             }
         };
         let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
             Turn::Lead(leader) => {
-                let has_leader = self.lead(leader, write, durability);
+                let has_leader = self.lead(leader, condition, write, durability);
                 self.note_space(SpaceUser::Writers, &has_leader);
                 has_leader
             }
-            Turn::Follow(follower, answer) => {
-                let inserted = answer?.insert(write)?;
+            Turn::Follow(follower, Ok(sequenced)) => {
+                let inserted = sequenced.insert(write)?;
                 if !follower.done() {
                     return Err(self.abandoned());
                 }
                 Ok(inserted)
+            }
+            Turn::Follow(follower, Err(error)) => {
+                // It has nothing to insert. Another try finds what the group has published.
+                let _is_published = follower.done();
+                Err(error)
             }
             Turn::Abandoned => Err(self.abandoned()),
         };
@@ -178,6 +232,7 @@ impl Engine {
     fn lead(
         &self,
         mut leader: Leader<'_, Request, Answer>,
+        condition: Option<&Condition>,
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<Inserted> {
@@ -188,7 +243,7 @@ impl Engine {
             poison: &self.poison,
             is_over: false,
         };
-        let (own, others) = match self.write_group(&leader, write, durability) {
+        let placed = match self.write_group(&leader, condition, write, durability) {
             Ok(placed) => placed,
             Err(error) => {
                 leader.answer(|_| Err(error.duplicate()));
@@ -196,17 +251,20 @@ impl Engine {
                 return Err(error);
             }
         };
-        let mut next = own.first + u64::from(write.count());
-        let mut others = others.into_iter();
-        leader.answer(|request| {
-            let first = next;
-            next += u64::from(request.count);
-            let logged = others.next().flatten();
-            Ok(Sequenced { first, logged })
-        });
-        let inserted = own.insert(write);
+        let mut next = placed.first;
+        let mut take = |logged: Result<Logged>, count: u32| {
+            logged.map(|logged| {
+                let first = next;
+                next += u64::from(count);
+                Sequenced { first, logged }
+            })
+        };
+        let own = take(placed.own, write.count());
+        let mut others = placed.others.into_iter();
+        leader.answer(|request| take(others.next().unwrap_or(Ok(None)), request.count));
+        let inserted = own.map(|own| own.insert(write));
         // Only a lack of memory gets here. A group with a missing part must never become visible.
-        if !leader.wait_for_followers() || inserted.is_err() {
+        if !leader.wait_for_followers() || matches!(inserted, Ok(Err(_))) {
             drop(interrupted);
             return Err(self.abandoned());
         }
@@ -214,28 +272,46 @@ impl Engine {
         self.visible.store(next - 1, Ordering::Release);
         interrupted.is_over = true;
         leader.finish();
-        inserted
+        inserted?
     }
 
-    /// Writes one record for the whole group. Returns the leader's entries and, for each follower, its
-    /// entries as logged if values were separated.
+    /// Writes one record for the members of the group whose conditions hold.
     fn write_group(
         &self,
         leader: &Leader<'_, Request, Answer>,
+        condition: Option<&Condition>,
         write: &Write<'_>,
         durability: Durability,
-    ) -> Result<(Sequenced, Vec<Logged>)> {
+    ) -> Result<Placed> {
         let mut log = self.commits.log.lock();
         // Under the leadership: no record may follow the log end that a close has recorded.
         self.check_writable()?;
-        self.make_space(&mut log)?;
-        let first = log.last_sequence + 1;
-        let mut count = write.count();
-        let mut sync = durability == Durability::Sync;
-        for request in leader.requests() {
-            count += request.count;
-            sync |= request.durability == Durability::Sync;
+        let mut decisions = Vec::new();
+        if condition.is_some() || leader.requests().any(|it| it.condition.is_some()) {
+            decisions = self.decide_group(leader, condition, write, log.last_sequence);
         }
+        let first = log.last_sequence + 1;
+        let stays = |position: usize| decisions.get(position).is_none_or(Result::is_ok);
+        let (mut count, mut sync) = match stays(0) {
+            true => (write.count(), durability == Durability::Sync),
+            false => (0, false),
+        };
+        for (position, request) in (1..).zip(leader.requests()) {
+            if stays(position) {
+                count += request.count;
+                sync |= request.durability == Durability::Sync;
+            }
+        }
+        let mut decisions = decisions.into_iter();
+        if count == 0 {
+            let mut refused = decisions.map(|decision| decision.map(|()| None));
+            return Ok(Placed {
+                first,
+                own: refused.next().unwrap_or(Ok(None)),
+                others: refused.collect(),
+            });
+        }
+        self.make_space(&mut log)?;
         let last = log.last_sequence + u64::from(count);
         assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
         let ActiveLog {
@@ -251,7 +327,7 @@ impl Engine {
         let start = chunk.len();
         batch::put_count(chunk, count);
         let mut touched = Touched::default();
-        let put = self.put_group(chunk, leader, write, &mut touched);
+        let put = self.put_group(chunk, leader, write, &mut decisions, &mut touched);
         if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
             packer.pack(chunk, start);
         }
@@ -266,32 +342,61 @@ impl Engine {
                 Err(error)
             }
         };
-        let (logged, others) = self.poison_unless_full(written)?;
+        let (own, others) = self.poison_unless_full(written)?;
         counters::add(&self.counters.wal_bytes, writer.end() - before);
         log.last_sequence = last;
         if sync {
             self.sync_logs()?; // I2
         }
-        Ok((Sequenced { first, logged }, others))
+        Ok(Placed { first, own, others })
     }
 
-    /// Appends the entries of the whole group to `record`.
+    /// Decides which members of the group stay: the leader first, then its followers.
+    #[cold]
+    fn decide_group(
+        &self,
+        leader: &Leader<'_, Request, Answer>,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        last: SequenceNumber,
+    ) -> Vec<Result<()>> {
+        let own = Member {
+            entries: Entries::Write(write),
+            condition,
+        };
+        let others = leader.requests().map(|request| Member {
+            entries: Entries::Encoded(&request.encoded, request.count),
+            condition: request.condition.as_ref(),
+        });
+        let members: Vec<_> = std::iter::once(own).chain(others).collect();
+        self.decide(&members, last)
+    }
+
+    /// Appends the entries of the members that stay to `record`. `decisions` may be empty: then all stay.
     fn put_group(
         &self,
         record: &mut Vec<u8>,
         leader: &Leader<'_, Request, Answer>,
         write: &Write<'_>,
+        decisions: &mut impl Iterator<Item = Result<()>>,
         touched: &mut Touched,
-    ) -> Result<(Logged, Vec<Logged>)> {
-        let own = self.put_entries(record, write, touched)?;
+    ) -> Result<(Result<Logged>, Vec<Result<Logged>>)> {
+        let own = match decisions.next() {
+            Some(Err(refused)) => Err(refused),
+            _ => Ok(self.put_entries(record, write, touched)?),
+        };
         let mut others = Vec::new();
         for request in leader.requests() {
-            others.push(if request.separable.is_empty() {
-                record.extend_from_slice(&request.encoded);
-                None
-            } else {
-                let entries = (&request.encoded[..], request.count);
-                self.put_encoded(record, entries, &request.separable, touched)?
+            others.push(match decisions.next() {
+                Some(Err(refused)) => Err(refused),
+                _ if request.separable.is_empty() => {
+                    record.extend_from_slice(&request.encoded);
+                    Ok(None)
+                }
+                _ => {
+                    let entries = (&request.encoded[..], request.count);
+                    Ok(self.put_encoded(record, entries, &request.separable, touched)?)
+                }
             });
         }
         Ok((own, others))

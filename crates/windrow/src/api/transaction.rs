@@ -1,0 +1,280 @@
+//! Transactions: reads and writes that commit as one, or not at all.
+//!
+//! Concurrency: one thread at a time uses a transaction; it may be sent to another one.
+
+mod cursor;
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+pub use cursor::{TransactionCursor, TransactionRange};
+
+use super::bounds::key_range;
+use super::{Keyspace, Snapshot};
+use crate::base::{Error, Result};
+use crate::engine::{Handle, KeyspaceCore, TransactionCore};
+use crate::options::{self, Durability, Isolation};
+use crate::read::visible::KeyRange;
+
+/// Reads and writes over any keyspaces of a database that take effect at one place in the commit order, or not at all.
+///
+/// A transaction reads the state at its beginning, with its own writes over it. Its writes are visible to nobody else
+/// before [`commit`](Self::commit). The commit fails with [`Conflict`](crate::ErrorKind::Conflict), and writes nothing,
+/// if another write has changed in the meantime what the transaction depends on: see [`Isolation`]. This includes writes
+/// without a transaction. Then a new transaction must read again: [`Db::transact`](super::Db::transact) does that.
+///
+/// A transaction takes no locks and makes nobody wait. A drop without a commit discards its writes. It holds a snapshot,
+/// so compactions keep old versions while it lives. A transaction with
+/// more than [`TRANSACTION_READS_BYTES_MAX`](crate::limits::TRANSACTION_READS_BYTES_MAX) bytes of keys that it has read
+/// can only read on.
+///
+/// ```
+/// # fn main() -> windrow::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+/// use windrow::ErrorKind;
+///
+/// let stock = db.keyspace("stock")?;
+/// stock.insert("apples", "3")?;
+///
+/// let transaction = db.transaction();
+/// assert_eq!(transaction.get(&stock, "apples")?.as_deref(), Some(&b"3"[..]));
+/// transaction.insert(&stock, "apples", "2")?;
+/// stock.insert("apples", "0")?; // another buyer was faster
+/// let conflict = transaction.commit().unwrap_err();
+/// assert_eq!(conflict.kind(), ErrorKind::Conflict);
+/// assert_eq!(conflict.conflict(), Some(("stock", &b"apples"[..])));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Transaction {
+    core: TransactionCore,
+    /// Dropped after the commit: it keeps what the commit compares with.
+    snapshot: Snapshot,
+    handle: Arc<Handle>,
+}
+
+/// A state of the writes of a transaction, to which it can be rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint(u64);
+
+impl Transaction {
+    pub(super) fn new(handle: &Arc<Handle>, isolation: Isolation) -> Self {
+        let snapshot = Snapshot::new(Arc::clone(handle));
+        Self {
+            core: TransactionCore::new(snapshot.sequence(), isolation),
+            snapshot,
+            handle: Arc::clone(handle),
+        }
+    }
+
+    /// The state that the transaction reads, without its own writes. Reads of it are not covered by the commit.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The value of `key`, or `None` if the key does not exist.
+    ///
+    /// # Errors
+    /// As [`View::get`](super::View::get), except that a dropped keyspace stays readable; `InvalidArgument` for a keyspace
+    /// of another database, in this and in all other methods.
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.read(keyspace, key.as_ref(), false)
+    }
+
+    /// The value of `key`. The commit fails if the key has changed, under each isolation.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_for_update(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Vec<u8>>> {
+        self.read(keyspace, key.as_ref(), true)
+    }
+
+    fn read(&self, keyspace: &Keyspace, key: &[u8], for_update: bool) -> Result<Option<Vec<u8>>> {
+        options::check_key(key)?;
+        let core = self.own(keyspace)?;
+        self.core.get(self.handle.engine(), core, key, for_update)
+    }
+
+    /// The values of `keys`, in the order of `keys`.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), for the first key in order that has one.
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        for key in keys {
+            options::check_key(key.as_ref())?;
+        }
+        let core = self.own(keyspace)?;
+        self.core.multi_get(self.handle.engine(), core, keys)
+    }
+
+    /// A cursor over all entries. It has no position before its first move.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a keyspace of another database; `Closed`.
+    pub fn cursor(&self, keyspace: &Keyspace) -> Result<TransactionCursor<'_>> {
+        self.cursor_over(keyspace, KeyRange::ALL)
+    }
+
+    /// A cursor over the entries whose keys are in `range`.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn range_cursor<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<TransactionCursor<'_>> {
+        self.cursor_over(keyspace, key_range(&range))
+    }
+
+    /// A cursor over the entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn prefix_cursor(
+        &self,
+        keyspace: &Keyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionCursor<'_>> {
+        self.cursor_over(keyspace, KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// All entries in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn iter(&self, keyspace: &Keyspace) -> Result<TransactionRange<'_>> {
+        self.range_over(keyspace, KeyRange::ALL)
+    }
+
+    /// The entries whose keys are in `range`, in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<TransactionRange<'_>> {
+        self.range_over(keyspace, key_range(&range))
+    }
+
+    /// The entries whose keys begin with `prefix`, in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn prefix(
+        &self,
+        keyspace: &Keyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionRange<'_>> {
+        self.range_over(keyspace, KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// Sets the value of `key` in this transaction.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the key is empty, the key or value longer than its limit, the keyspace of another database,
+    /// or if the transaction has written more than 1 GiB or read too much. Nothing has changed then.
+    pub fn insert(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        options::check_value(value.as_ref())?;
+        self.put(keyspace, key.as_ref(), Some(value.as_ref()))
+    }
+
+    /// Removes `key` in this transaction.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn remove(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.put(keyspace, key.as_ref(), None)
+    }
+
+    fn put(&self, keyspace: &Keyspace, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        options::check_key(key)?;
+        self.core.put(self.own(keyspace)?, key, value)
+    }
+
+    /// Marks the present state of the transaction's writes.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.core.savepoint())
+    }
+
+    /// Undoes every write after `savepoint`. It can be used again, but later savepoints are gone. The commit still covers
+    /// all reads.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the transaction was rolled back to an earlier savepoint.
+    pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
+        self.core.roll_back_to(savepoint.0)
+    }
+
+    /// Makes the writes visible as one, if nothing has changed that the transaction depends on. A transaction without
+    /// writes always commits: it has read one state.
+    ///
+    /// # Errors
+    /// [`Conflict`](crate::ErrorKind::Conflict): nothing was written, and [`Error::conflict`] names the key. All others as
+    /// [`Db::write`](super::Db::write); `Corruption` and `Io` if a table cannot be read that may show a conflict.
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn commit(self) -> Result<()> {
+        let durability = self.handle.engine().options().durability;
+        self.commit_with(durability)
+    }
+
+    /// Commits with the given durability.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_with(self, durability: Durability) -> Result<()> {
+        self.core.commit(self.handle.engine(), durability)
+    }
+
+    /// Discards the writes, as a drop does.
+    pub fn roll_back(self) {}
+
+    fn own<'a>(&self, keyspace: &'a Keyspace) -> Result<&'a Arc<KeyspaceCore>> {
+        if !keyspace.is_of(&self.handle) {
+            return Err(Error::invalid_argument(
+                "the keyspace belongs to another database than the transaction",
+            ));
+        }
+        Ok(keyspace.core())
+    }
+
+    fn cursor_over(&self, keyspace: &Keyspace, range: KeyRange) -> Result<TransactionCursor<'_>> {
+        let engine = self.handle.engine();
+        let entries = self.core.cursor(engine, self.own(keyspace)?, range)?;
+        Ok(TransactionCursor::new(engine, entries))
+    }
+
+    fn range_over(&self, keyspace: &Keyspace, range: KeyRange) -> Result<TransactionRange<'_>> {
+        let engine = self.handle.engine();
+        engine.check_open()?;
+        let keyspace = Arc::clone(self.own(keyspace)?);
+        Ok(TransactionRange::new(engine, &self.core, keyspace, range))
+    }
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction")
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
+    }
+}

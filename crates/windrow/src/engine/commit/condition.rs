@@ -1,0 +1,224 @@
+//! The conditions of writes: what must not have changed when a group commits.
+//!
+//! The leader of the commits decides before it writes the record of its group. Every earlier group is over then, so its
+//! entries are in the memtables, and the members of its own group are in commit order. A member with a condition is
+//! compared with
+//! - the sources of each keyspace, for entries above the sequence number that it has read at (`read/newer.rs`);
+//! - the keys that earlier members of the group write.
+//!
+//! A member whose condition does not hold leaves the group: it takes no sequence numbers. So nothing is remembered of
+//! writes without a condition, and they pay nothing for those with one.
+//!
+//! I1. The decision is exact for a member that holds a snapshot at its sequence number, or names the memtable that was
+//!     active when it read. In the second case a rotation in between counts as a change.
+//!
+//! Concurrency: only the leader decides. [`Engine::check_early`] is called without the leadership; it looks at what has
+//! been published so far, so that the leader needs to look only at the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::read_set::{KeyspaceReads, ReadSet};
+use super::write::Write;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
+use crate::engine::{Engine, KeyspaceCore};
+use crate::log::batch::BatchReader;
+use crate::memtable::Memtable;
+use crate::read::newer::{is_newer, newer_in};
+use crate::read::visible::{KeyRange, is_ordered};
+
+/// A check of more keys than this begins before the writer enters the queue.
+const KEYS_UNCHECKED_MAX: usize = 64;
+
+const HAS_CHANGED: &str = "was changed by another write after it was read";
+
+/// What must hold when a write commits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Condition {
+    /// The writer has read at this sequence number.
+    pub(crate) since: SequenceNumber,
+    /// What it has read.
+    pub(crate) reads: Option<Arc<ReadSet>>,
+    /// Whether the keys that it writes must not have changed either.
+    pub(crate) covers_writes: bool,
+    /// The memtable of its one keyspace that was active when it read, for a writer without a snapshot.
+    pub(crate) active: Option<Arc<Memtable>>,
+}
+
+/// One writer of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member<'a> {
+    pub(super) entries: Entries<'a>,
+    pub(super) condition: Option<&'a Condition>,
+}
+
+/// The entries of a writer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Entries<'a> {
+    Write(&'a Write<'a>),
+    Encoded(&'a [u8], u32),
+}
+
+/// The keys that earlier members of the group write.
+type Earlier<'a> = BTreeMap<KeyspaceId, BTreeSet<&'a [u8]>>;
+
+impl<'a> Entries<'a> {
+    /// Calls `visit` with the keyspace and key of each entry.
+    fn visit(self, mut visit: impl FnMut(KeyspaceId, &'a [u8]) -> Result<()>) -> Result<()> {
+        let (encoded, count) = match self {
+            Self::Write(Write::One { keyspace, key, .. }) => return visit(keyspace.id(), key),
+            Self::Write(Write::Batch { entries, count, .. }) => (*entries, *count),
+            Self::Encoded(encoded, count) => (encoded, count),
+        };
+        let mut entries = BatchReader::entries(encoded, 0, count);
+        let damaged = |_| Error::invalid_argument("a batch was damaged in memory");
+        while let Some(entry) = entries.next().map_err(damaged)? {
+            visit(entry.keyspace, entry.key)?;
+        }
+        Ok(())
+    }
+}
+
+/// What has changed since a writer has read.
+struct Changes<'a> {
+    engine: &'a Engine,
+    since: SequenceNumber,
+    earlier: &'a Earlier<'a>,
+    /// Whether nothing was published after that sequence number.
+    is_quiet: bool,
+}
+
+impl Changes<'_> {
+    fn check_key(&self, keyspace: &KeyspaceCore, key: &[u8]) -> Result<()> {
+        let earlier = self.earlier.get(&keyspace.id());
+        let is_changed = earlier.is_some_and(|keys| keys.contains(key))
+            || !self.is_quiet && is_newer(&keyspace.state(), &self.engine.tables, key, self.since)?;
+        if is_changed {
+            return Err(Error::conflicting(keyspace.name(), key, HAS_CHANGED));
+        }
+        Ok(())
+    }
+
+    fn check_range(&self, keyspace: &KeyspaceCore, range: &KeyRange) -> Result<()> {
+        let bounds = range.bounds();
+        if !is_ordered(bounds) {
+            return Ok(());
+        }
+        let earlier = self.earlier.get(&keyspace.id());
+        let earlier = earlier.and_then(|keys| keys.range::<[u8], _>(bounds).next());
+        let changed = match earlier {
+            Some(key) => Some(key.to_vec()),
+            None if self.is_quiet => None,
+            None => newer_in(&keyspace.state(), &self.engine.tables, range, self.since)?,
+        };
+        match changed {
+            Some(key) => Err(Error::conflicting(keyspace.name(), &key, HAS_CHANGED)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_reads(&self, reads: &KeyspaceReads) -> Result<()> {
+        reads.keyspace.check_exists()?;
+        for key in &reads.keys {
+            self.check_key(&reads.keyspace, key)?;
+        }
+        for range in &reads.ranges {
+            self.check_range(&reads.keyspace, range)?;
+        }
+        Ok(())
+    }
+
+    /// Checks all of `condition` for a writer of `entries`.
+    fn check(&self, condition: &Condition, entries: Entries<'_>) -> Result<()> {
+        if let Some(reads) = &condition.reads {
+            for reads in reads.keyspaces() {
+                self.check_reads(reads)?;
+            }
+        }
+        if !condition.covers_writes {
+            return Ok(());
+        }
+        let keyspaces = self.engine.keyspaces.load();
+        entries.visit(|id, key| {
+            let found = keyspaces.iter().find(|keyspace| keyspace.id() == id);
+            let Some(keyspace) = found else {
+                return Err(Error::dropped(&id.to_string()));
+            };
+            if let Some(active) = &condition.active
+                && !Arc::ptr_eq(active, &keyspace.state().active)
+            {
+                // I1
+                return Err(Error::conflicting(keyspace.name(), key, HAS_CHANGED));
+            }
+            self.check_key(keyspace, key)
+        })
+    }
+}
+
+impl Engine {
+    /// Decides for each of `members`, in commit order, whether its condition holds. `last` is the newest sequence number
+    /// in use.
+    ///
+    /// The error of a member is a conflict, or that of a read of a table.
+    pub(super) fn decide(&self, members: &[Member<'_>], last: SequenceNumber) -> Vec<Result<()>> {
+        // Only members before the last condition can break it.
+        let needed = members
+            .iter()
+            .rposition(|member| member.condition.is_some());
+        let mut earlier = Earlier::new();
+        let mut decisions = Vec::with_capacity(members.len());
+        for (position, member) in members.iter().enumerate() {
+            let decided = member.condition.map_or(Ok(()), |condition| {
+                let changes = Changes {
+                    engine: self,
+                    since: condition.since,
+                    earlier: &earlier,
+                    is_quiet: condition.since >= last,
+                };
+                changes.check(condition, member.entries)
+            });
+            decisions.push(match decided {
+                Ok(()) if Some(position) < needed => member.entries.visit(|keyspace, key| {
+                    earlier.entry(keyspace).or_default().insert(key);
+                    Ok(())
+                }),
+                decided => decided,
+            });
+        }
+        decisions
+    }
+
+    /// Compares `condition` of `write` with everything that is published, and moves its sequence number up to there, if
+    /// the leader of a group would otherwise have to look at much.
+    ///
+    /// # Errors
+    /// `Conflict`; `NotFound` for a dropped keyspace; `Corruption` or `Io` from reading a table.
+    pub(super) fn check_early(&self, condition: &mut Condition, write: &Write<'_>) -> Result<()> {
+        // Every state that is loaded later has all entries up to this number.
+        let published = self.visible.load(Ordering::Acquire);
+        let since = condition.since;
+        if published <= since {
+            return Ok(());
+        }
+        let reads = condition.reads.as_deref();
+        let (ranges, keys) = reads.map_or((0, 0), ReadSet::len);
+        let read = reads.map_or(&[][..], ReadSet::keyspaces);
+        let is_flushed = |keyspace: &Arc<KeyspaceCore>| keyspace.state().flushed > since;
+        let is_long = ranges > 0
+            || keys + write.count() as usize > KEYS_UNCHECKED_MAX
+            || read.iter().any(|reads| is_flushed(&reads.keyspace))
+            || write.keyspaces().iter().any(is_flushed);
+        if is_long {
+            let changes = Changes {
+                engine: self,
+                since,
+                earlier: &Earlier::new(),
+                is_quiet: false,
+            };
+            changes.check(condition, Entries::Write(write))?;
+            condition.since = published;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,354 @@
+//! A cursor over the snapshot of a transaction with the transaction's own writes over it.
+//!
+//! A written key hides the entry of the snapshot, and a removal hides the key. The cursor also shows writes that the
+//! transaction makes while it is open, if they are still ahead of it: it looks its next own write up at each move.
+//!
+//! Invariants:
+//! - I1: `base` is at no entry between the position and the next one in the present direction: forwards it is at the
+//!   first entry of the snapshot at the position or behind it, backwards at the last one at the position or before it.
+//! - I2: `passed` covers every key of which the cursor has shown that it exists, or, by passing it, that it does not.
+//!   The transaction has it at the latest when the cursor is dropped.
+//!
+//! Concurrency: owned by the thread of its transaction.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::TransactionCore;
+use crate::base::Result;
+use crate::engine::{KeyspaceCore, StateCursor};
+use crate::options::Isolation;
+use crate::read::visible::KeyRange;
+
+/// Where the cursor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    /// The entry of `base`.
+    Base,
+    /// The own write in `key` and `value`.
+    Own,
+}
+
+/// Where `base` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BasePlace {
+    AtEntry,
+    BeforeFirst,
+    BehindLast,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// An end of what was passed.
+#[derive(Debug)]
+enum End {
+    /// This key, included.
+    Key(Vec<u8>),
+    /// The bound of the range.
+    OfRange,
+}
+
+impl End {
+    /// Extends the end to `key`, or to the bound of the range. `order` is that of `key` to a key beyond which it is.
+    fn extend(&mut self, key: Option<&[u8]>, order: Ordering) {
+        match (&mut *self, key) {
+            (Self::Key(end), Some(key)) if key.cmp(end) == order => {
+                end.clear();
+                end.extend_from_slice(key);
+            }
+            (Self::Key(_), None) => *self = Self::OfRange,
+            _ => {}
+        }
+    }
+
+    fn bound(self, of_range: &Bound<Box<[u8]>>) -> Bound<Box<[u8]>> {
+        match self {
+            Self::Key(key) => Bound::Included(key.into()),
+            Self::OfRange => of_range.clone(),
+        }
+    }
+}
+
+/// What the cursor has passed since its last seek.
+#[derive(Debug)]
+struct Passed {
+    lower: End,
+    upper: End,
+}
+
+/// A cursor of a transaction.
+#[derive(Debug)]
+pub(crate) struct TransactionCursor<'a> {
+    transaction: &'a TransactionCore,
+    keyspace: Arc<KeyspaceCore>,
+    range: KeyRange,
+    base: StateCursor,
+    place: BasePlace,
+    shown: Shown,
+    /// The position: the key that is shown, or the last removal that was passed.
+    key: Vec<u8>,
+    /// The value of an own write.
+    value: Vec<u8>,
+    passed: Option<Passed>,
+}
+
+impl<'a> TransactionCursor<'a> {
+    /// A cursor over `range`; `base` is one over the same range of the snapshot.
+    pub(super) fn new(
+        transaction: &'a TransactionCore,
+        keyspace: &Arc<KeyspaceCore>,
+        range: KeyRange,
+        base: StateCursor,
+    ) -> Self {
+        transaction.cursors.set(transaction.cursors.get() + 1);
+        Self {
+            transaction,
+            keyspace: Arc::clone(keyspace),
+            range,
+            base,
+            place: BasePlace::BeforeFirst,
+            shown: Shown::Nothing,
+            key: Vec::new(),
+            value: Vec::new(),
+            passed: None,
+        }
+    }
+
+    /// The cursor over the snapshot.
+    pub(crate) fn base_mut(&mut self) -> &mut StateCursor {
+        &mut self.base
+    }
+
+    pub(crate) fn is_valid(&self) -> bool {
+        self.shown != Shown::Nothing
+    }
+
+    /// The key; empty while invalid.
+    pub(crate) fn key(&self) -> &[u8] {
+        self.shown_key().unwrap_or_default()
+    }
+
+    fn shown_key(&self) -> Option<&[u8]> {
+        (self.shown != Shown::Nothing).then_some(&self.key)
+    }
+
+    /// The value; empty while invalid.
+    ///
+    /// # Errors
+    /// As [`StateCursor::value`].
+    pub(crate) fn value(&self) -> Result<&[u8]> {
+        match self.shown {
+            Shown::Nothing => Ok(&[]),
+            Shown::Base => self.base.value(),
+            Shown::Own => Ok(&self.value),
+        }
+    }
+
+    /// Moves to the first entry; returns whether it exists.
+    pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
+        self.leave();
+        let found = self.base.moving().seek_to_first()?;
+        self.place_base(found, Direction::Forward);
+        let lower = self.range.lower.clone();
+        let found = self.show(Direction::Forward, Some(lower))?;
+        self.begin_passed(End::OfRange, Direction::Forward);
+        Ok(found)
+    }
+
+    /// Moves to the first entry at `key` or behind it; returns whether it exists.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        if !self.range.is_above_lower(key) {
+            return self.seek_to_first();
+        }
+        self.leave();
+        let found = self.base.moving().seek(key)?;
+        self.place_base(found, Direction::Forward);
+        let lower = Bound::Included(key.into());
+        let found = self.show(Direction::Forward, Some(lower))?;
+        self.begin_passed(End::Key(key.to_vec()), Direction::Forward);
+        Ok(found)
+    }
+
+    /// Moves to the last entry; returns whether it exists.
+    pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
+        self.leave();
+        let found = self.base.moving().seek_to_last()?;
+        self.place_base(found, Direction::Backward);
+        let upper = self.range.upper.clone();
+        let found = self.show(Direction::Backward, Some(upper))?;
+        self.begin_passed(End::OfRange, Direction::Backward);
+        Ok(found)
+    }
+
+    /// Moves to the next entry; returns whether it exists.
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        if self.shown == Shown::Nothing {
+            // The cursor is exhausted, or the move returns its error again.
+            return self.base.next();
+        }
+        self.shown = Shown::Nothing;
+        if self.place == BasePlace::BeforeFirst {
+            let found = self.base.moving().seek_to_first()?;
+            self.place_base(found, Direction::Forward);
+        }
+        while self.place == BasePlace::AtEntry && self.base.key() <= &self.key[..] {
+            self.step_base(Direction::Forward)?;
+        }
+        let found = self.show(Direction::Forward, None)?;
+        if let Some(mut passed) = self.passed.take() {
+            passed.upper.extend(self.shown_key(), Ordering::Greater);
+            self.passed = Some(passed);
+        }
+        Ok(found)
+    }
+
+    /// Moves to the previous entry; returns whether it exists.
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        if self.shown == Shown::Nothing {
+            return self.base.prev();
+        }
+        self.shown = Shown::Nothing;
+        if self.place == BasePlace::BehindLast {
+            let found = self.base.moving().seek_to_last()?;
+            self.place_base(found, Direction::Backward);
+        }
+        while self.place == BasePlace::AtEntry && self.base.key() >= &self.key[..] {
+            self.step_base(Direction::Backward)?;
+        }
+        let found = self.show(Direction::Backward, None)?;
+        if let Some(mut passed) = self.passed.take() {
+            passed.lower.extend(self.shown_key(), Ordering::Less);
+            self.passed = Some(passed);
+        }
+        Ok(found)
+    }
+
+    /// Shows the nearest entry among that of `base` and the own writes from `start` on, or beyond the position.
+    fn show(&mut self, direction: Direction, mut start: Option<Bound<Box<[u8]>>>) -> Result<bool> {
+        let transaction = self.transaction;
+        loop {
+            let writes = transaction.writes.borrow();
+            let start_bound = match &start {
+                Some(start) => start.as_ref().map(AsRef::as_ref),
+                None => Bound::Excluded(&self.key[..]),
+            };
+            let written = match direction {
+                Direction::Forward => {
+                    let upper = self.range.upper.as_ref().map(AsRef::as_ref);
+                    writes.first_in(&self.keyspace, (start_bound, upper))
+                }
+                Direction::Backward => {
+                    let lower = self.range.lower.as_ref().map(AsRef::as_ref);
+                    writes.last_in(&self.keyspace, (lower, start_bound))
+                }
+            };
+            let base = (self.place == BasePlace::AtEntry).then(|| self.base.key());
+            let Some((key, value)) = written.filter(|(key, _)| is_nearer(direction, key, base))
+            else {
+                return Ok(self.show_base());
+            };
+            let hides_base = base == Some(key);
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.value.clear();
+            self.value
+                .extend_from_slice(value.as_deref().unwrap_or_default());
+            let is_removal = value.is_none();
+            drop(writes);
+            if hides_base {
+                self.step_base(direction)?;
+            }
+            if !is_removal {
+                self.shown = Shown::Own;
+                return Ok(true);
+            }
+            start = None;
+        }
+    }
+
+    /// Shows the entry of `base`, if it is at one.
+    fn show_base(&mut self) -> bool {
+        if self.place != BasePlace::AtEntry {
+            return false;
+        }
+        self.key.clear();
+        self.key.extend_from_slice(self.base.key());
+        self.shown = Shown::Base;
+        true
+    }
+
+    fn step_base(&mut self, direction: Direction) -> Result<()> {
+        let found = match direction {
+            Direction::Forward => self.base.next()?,
+            Direction::Backward => self.base.prev()?,
+        };
+        self.place_base(found, direction);
+        Ok(())
+    }
+
+    /// Notes where `base` is after a move that has `found` an entry or not.
+    fn place_base(&mut self, found: bool, direction: Direction) {
+        self.place = match direction {
+            _ if found => BasePlace::AtEntry,
+            Direction::Forward => BasePlace::BehindLast,
+            Direction::Backward => BasePlace::BeforeFirst,
+        };
+    }
+
+    /// Leaves the present position for one elsewhere.
+    fn leave(&mut self) {
+        self.shown = Shown::Nothing;
+        self.report();
+    }
+
+    /// Begins at `start`, after a seek in `direction`.
+    fn begin_passed(&mut self, start: End, direction: Direction) {
+        if self.transaction.isolation != Isolation::Serializable {
+            return;
+        }
+        let shown = match self.shown_key() {
+            Some(key) => End::Key(key.to_vec()),
+            None => End::OfRange,
+        };
+        let (lower, upper) = match direction {
+            Direction::Forward => (start, shown),
+            Direction::Backward => (shown, start),
+        };
+        self.passed = Some(Passed { lower, upper });
+    }
+
+    /// Adds what was passed to the reads of the transaction (I2).
+    fn report(&mut self) {
+        if let Some(Passed { lower, upper }) = self.passed.take() {
+            let passed = KeyRange {
+                lower: lower.bound(&self.range.lower),
+                upper: upper.bound(&self.range.upper),
+            };
+            let mut reads = self.transaction.reads.borrow_mut();
+            reads.add_range(&self.keyspace, passed);
+        }
+    }
+}
+
+/// Whether the written `key` comes before the entry of the snapshot, or hides it.
+fn is_nearer(direction: Direction, key: &[u8], base: Option<&[u8]>) -> bool {
+    base.is_none_or(|base| match direction {
+        Direction::Forward => key <= base,
+        Direction::Backward => key >= base,
+    })
+}
+
+impl Drop for TransactionCursor<'_> {
+    fn drop(&mut self) {
+        self.report();
+        self.transaction
+            .cursors
+            .set(self.transaction.cursors.get() - 1);
+    }
+}

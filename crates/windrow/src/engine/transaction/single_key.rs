@@ -1,0 +1,75 @@
+//! Changes of one key that depend on its value.
+//!
+//! A change reads the newest value without a snapshot, and commits one entry on the condition that the key has no newer
+//! one. The condition names the memtable that was active at the read. While that memtable is active, it has every entry
+//! that was committed since, so the leader of the commits looks there alone. After a rotation the change reads again.
+//!
+//! Concurrency: any thread; no lock is held while the caller computes the value.
+
+use std::sync::Arc;
+
+use super::retry::TRIES_MAX;
+use crate::base::{ErrorKind, Kind, Result};
+use crate::engine::commit::condition::Condition;
+use crate::engine::{Engine, KeyspaceCore, Write};
+use crate::options::{self, Durability};
+
+/// What becomes of a key.
+#[derive(Debug)]
+pub(crate) enum Change<V> {
+    /// It stays as it is. Nothing is written.
+    Keep,
+    /// It gets this value.
+    Put(V),
+    /// It is removed.
+    Remove,
+}
+
+impl Engine {
+    /// Changes `key` as `decide` says of its present value, in one step. `decide` is called again if the key changes in
+    /// the meantime. Returns the value before and the change.
+    ///
+    /// # Errors
+    /// As those of a read and of [`commit`](Self::commit); the error of `decide`; `InvalidArgument` for a value that is too
+    /// long; `Conflict` after [`TRIES_MAX`] tries.
+    pub(crate) fn change<V: AsRef<[u8]>>(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        durability: Durability,
+        mut decide: impl FnMut(Option<&[u8]>) -> Change<V>,
+    ) -> Result<(Option<Vec<u8>>, Change<V>)> {
+        let mut value = Vec::new();
+        let mut tries = 0;
+        loop {
+            let read = self.get_newest(keyspace, key, &mut value)?;
+            let change = decide(read.is_found.then_some(&value[..]));
+            let (kind, new) = match &change {
+                Change::Keep => return Ok((read.is_found.then_some(value), change)),
+                Change::Put(new) => (Kind::Value, new.as_ref()),
+                Change::Remove => (Kind::Tombstone, &[][..]),
+            };
+            options::check_value(new)?;
+            let write = Write::One {
+                keyspace,
+                kind,
+                key,
+                value: new,
+            };
+            let condition = Condition {
+                since: read.sequence,
+                reads: None,
+                covers_writes: true,
+                active: Some(read.active),
+            };
+            tries += 1;
+            match self.commit_on(condition, &write, durability) {
+                Ok(()) => return Ok((read.is_found.then_some(value), change)),
+                Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
+                    self.wait_to_retry(tries);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

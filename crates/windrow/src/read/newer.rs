@@ -1,0 +1,129 @@
+//! Whether a key, or any key of a range, has an entry that is newer than a sequence number.
+//!
+//! The answer is exact, for tombstones too, if a snapshot at that sequence number or an older one is held: every
+//! flush and compaction keeps the newest entry of a key unless each snapshot sees it. Only sources that may hold newer
+//! entries are searched. This is the active memtable alone, unless a memtable was frozen since that sequence number.
+//! The sequence number is not below that of the open.
+//!
+//! Concurrency: takes no lock; the caller holds the state.
+
+use super::run::{Run, RunCursor};
+use super::state::ReadState;
+use super::visible::KeyRange;
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::sync::Shared;
+use crate::base::{Cursor, Result, SequenceNumber};
+use crate::codec::checksum::key_hash;
+use crate::manifest::FileHandle;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::table::{Bounds, OpenTables, ReadCounters, TableCursor};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Whether `key` has an entry above `since`.
+///
+/// # Errors
+/// `Corruption` or `Io` from reading a table.
+pub(crate) fn is_newer(
+    state: &ReadState,
+    tables: &OpenTables,
+    key: &[u8],
+    since: SequenceNumber,
+) -> Result<bool> {
+    for memtable in newer_memtables(state, since) {
+        if let Some((trailer, _)) = memtable.get(key, SEQUENCE_MAX) {
+            return Ok(trailer.sequence() > since);
+        }
+    }
+    if state.flushed <= since {
+        return Ok(false);
+    }
+    for (index, level) in state.version.levels().iter().enumerate() {
+        let candidates = match index {
+            0 => level.newest_first(),
+            _ => level.find(key).map_or(&[][..], std::slice::from_ref),
+        };
+        let is_candidate =
+            |file: &&Shared<FileHandle>| file.meta.sequence_max() > since && file.covers(key);
+        for file in candidates.iter().filter(is_candidate) {
+            let table = tables.get(file.slot(), &file.meta)?;
+            let mut counters = ReadCounters::default();
+            let found = table.get(key, key_hash(key), SEQUENCE_MAX, &mut counters)?;
+            if let Some(found) = found {
+                return Ok(found.trailer().sequence() > since);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A key of `range` that has an entry above `since`.
+///
+/// # Errors
+/// `Corruption` or `Io` from reading a table.
+pub(crate) fn newer_in(
+    state: &ReadState,
+    tables: &Arc<OpenTables>,
+    range: &KeyRange,
+    since: SequenceNumber,
+) -> Result<Option<Vec<u8>>> {
+    for memtable in newer_memtables(state, since) {
+        let found = newer_of(&mut MemtableCursor::new(memtable), range, since)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    if state.flushed <= since {
+        return Ok(None);
+    }
+    let (start, end) = range.ends();
+    let bounds = Bounds {
+        start: start.map(Arc::from),
+        end: end.map(Arc::from),
+    };
+    let is_candidate = |file: &&Shared<FileHandle>| {
+        file.meta.sequence_max() > since && range.may_overlap(file.smallest(), file.largest())
+    };
+    let levels = state.version.levels().iter();
+    for file in levels.flat_map(|level| level.files()).filter(is_candidate) {
+        for run in Run::of_files(std::slice::from_ref(file)) {
+            let cursor: RunCursor<TableCursor> = RunCursor::new(Arc::clone(tables), run);
+            let found = newer_of(&mut cursor.within(bounds.clone()), range, since)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The memtables that may hold entries above `since`, newest first.
+fn newer_memtables(state: &ReadState, since: SequenceNumber) -> impl Iterator<Item = &Memtable> {
+    let frozen = state.frozen.iter().filter(move |it| it.through > since);
+    let frozen = frozen.map(|it| &*it.memtable);
+    std::iter::once(&*state.active).chain(frozen)
+}
+
+/// The first key of `range` at which `cursor` has an entry above `since`.
+fn newer_of(
+    cursor: &mut impl Cursor,
+    range: &KeyRange,
+    since: SequenceNumber,
+) -> Result<Option<Vec<u8>>> {
+    match &range.lower {
+        Bound::Unbounded => cursor.seek_to_first()?,
+        Bound::Included(lower) => cursor.seek(lower, SEQUENCE_MAX)?,
+        Bound::Excluded(lower) => cursor.seek(lower, 0)?,
+    }
+    while cursor.is_valid() {
+        cursor.arrive()?;
+        if !cursor.is_valid() || !range.is_below_upper(cursor.key()) {
+            break;
+        }
+        if cursor.trailer().sequence() > since {
+            return Ok(Some(cursor.key().to_vec()));
+        }
+        cursor.next()?;
+    }
+    Ok(None)
+}
