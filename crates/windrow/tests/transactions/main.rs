@@ -1,0 +1,68 @@
+//! Transactions on the real file system with real threads: the anomalies that they prevent, what conflicts, and what
+//! their cursors show.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+mod anomalies;
+#[path = "../common/mod.rs"]
+mod common;
+mod conflicts;
+mod cursors;
+mod single_keys;
+mod threads;
+
+use windrow::{Db, ErrorKind, Keyspace, Options, Result};
+
+/// A database with one keyspace, in a folder that is removed with it.
+struct Store {
+    db: Db,
+    keyspace: Keyspace,
+    _folder: tempfile::TempDir,
+}
+
+impl Store {
+    fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// A store with these entries.
+    fn with(entries: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.keyspace.memtable_bytes = 64 << 10;
+        options.keyspace.file_bytes = 16 << 10;
+        options.keyspace.base_bytes = 32 << 10;
+        options.keyspace.block_bytes = 512;
+        let db = Db::open(folder.path(), options).unwrap();
+        let keyspace = db.keyspace("data").unwrap();
+        for (key, value) in entries {
+            keyspace.insert(key, value).unwrap();
+        }
+        Self {
+            db,
+            keyspace,
+            _folder: folder,
+        }
+    }
+
+    /// The value of `key` as text; empty if it has none.
+    fn text(&self, key: &str) -> String {
+        text(self.keyspace.get(key).unwrap())
+    }
+}
+
+fn text(value: Option<Vec<u8>>) -> String {
+    String::from_utf8(value.unwrap_or_default()).unwrap()
+}
+
+/// Whether a commit failed by a conflict; all other errors end the test.
+fn is_conflict(outcome: Result<()>) -> bool {
+    match outcome {
+        Ok(()) => false,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+            assert!(error.conflict().is_some(), "a conflict names a key");
+            true
+        }
+    }
+}
