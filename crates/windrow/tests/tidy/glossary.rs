@@ -28,6 +28,11 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         "the accounts of a bank",
     ),
     (
+        "crates/windrow/examples/bank.rs",
+        &["account"],
+        "the accounts of a bank",
+    ),
+    (
         "crates/windrow-sim/tests/",
         &["account"],
         "the accounts of a bank",
