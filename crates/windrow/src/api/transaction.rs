@@ -153,6 +153,10 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).
+    #[expect(
+        clippy::iter_not_returning_iterator,
+        reason = "it iterates once the error is dealt with, and the name is what people look for"
+    )]
     pub fn iter(&self, keyspace: &Keyspace) -> Result<TransactionRange<'_>> {
         self.range_over(keyspace, KeyRange::ALL)
     }

@@ -42,9 +42,10 @@ fn g0_write_cycles() {
         );
         write(&store, &two, "2", "22");
         // All writes of a transaction come before or after all of another one.
-        let expected = match is_conflict(two.commit()) {
-            true => ("11".into(), "21".into()),
-            false => ("12".into(), "22".into()),
+        let expected = if is_conflict(two.commit()) {
+            ("11".into(), "21".into())
+        } else {
+            ("12".into(), "22".into())
         };
         assert_eq!((store.text("1"), store.text("2")), expected);
     }

@@ -3,7 +3,6 @@
 //! Syncs are slow, so writers meet in groups, where a member can conflict with an earlier one.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::thread;
 
 use windrow::{Durability, Isolation, Result, Transaction};
@@ -17,14 +16,18 @@ fn number(value: Option<Vec<u8>>) -> u64 {
     value.map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
 }
 
-/// Runs `work` with the number of each thread.
-fn on_threads(work: impl Fn(u64) + Sync) {
+/// Runs `work` with the number of each thread. Returns what each one returned.
+fn on_threads<R: Send>(work: impl Fn(u64) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let work = &work;
-            scope.spawn(move || work(thread));
-        }
-    });
+        let work = &work;
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
 }
 
 #[test]
@@ -68,8 +71,8 @@ fn each_job_is_claimed_once() {
     for job in 0..JOBS {
         keyspace.insert(job.to_be_bytes(), "job").unwrap();
     }
-    let claimed = Mutex::new(Vec::new());
-    on_threads(|thread| {
+    let claimed = on_threads(|thread| {
+        let mut claimed = Vec::new();
         loop {
             let job = if thread % 2 == 0 {
                 let claim = |it: &Transaction| -> Result<Option<Vec<u8>>> {
@@ -90,12 +93,12 @@ fn each_job_is_claimed_once() {
                 }
             };
             match job {
-                Some(job) => claimed.lock().unwrap().push(job),
-                None => break,
+                Some(job) => claimed.push(job),
+                None => break claimed,
             }
         }
     });
-    let claimed = claimed.into_inner().unwrap();
+    let claimed = claimed.concat();
     assert_eq!(claimed.len() as u64, JOBS);
     assert_eq!(
         claimed.into_iter().collect::<BTreeSet<_>>().len() as u64,

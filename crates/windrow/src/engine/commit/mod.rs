@@ -292,9 +292,10 @@ impl Engine {
         }
         let first = log.last_sequence + 1;
         let stays = |position: usize| decisions.get(position).is_none_or(Result::is_ok);
-        let (mut count, mut sync) = match stays(0) {
-            true => (write.count(), durability == Durability::Sync),
-            false => (0, false),
+        let (mut count, mut sync) = if stays(0) {
+            (write.count(), durability == Durability::Sync)
+        } else {
+            (0, false)
         };
         for (position, request) in (1..).zip(leader.requests()) {
             if stays(position) {
