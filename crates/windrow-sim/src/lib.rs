@@ -17,6 +17,7 @@
 )]
 
 pub mod disk;
+pub mod histories;
 pub mod history;
 pub mod model;
 mod random;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
-use windrow_sim::stress::{bank, crash, damage, faults, kill, metamorphic, quota};
+use windrow_sim::stress::{bank, crash, damage, faults, kill, metamorphic, quota, transactions};
 
 /// Tries to break Windrow.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ enum StressTest {
     Damage(damage::Plan),
     /// Compares random histories of all operations with a sorted map.
     Metamorphic(metamorphic::Plan),
+    /// Checks histories of transactions for cycles, with crashes and faults.
+    Transactions(transactions::Plan),
     /// Lets the disk fill up at every size.
     Quota(quota::Plan),
     /// Kills a writing process repeatedly, on the real file system.
@@ -50,6 +52,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             show(&tally) && tally.wrong.is_empty()
         }
         StressTest::Metamorphic(plan) => show(&metamorphic::run(&plan)),
+        StressTest::Transactions(plan) => show(&transactions::run(&plan)),
         StressTest::Quota(plan) => show(&quota::run(&plan)),
         StressTest::Kill(plan) => show(&kill::run(&plan, &std::env::current_exe()?)?),
         StressTest::KillWriter(writer) => {

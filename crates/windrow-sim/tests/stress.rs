@@ -4,6 +4,7 @@
 //!     cargo run --release -p windrow-sim -- faults --seeds 1000
 //!     cargo run --release -p windrow-sim -- damage --seeds 8 --one-in 1
 //!     cargo run --release -p windrow-sim -- metamorphic --seeds 10000
+//!     cargo run --release -p windrow-sim -- transactions --seeds 1000
 //!     cargo run --release -p windrow-sim -- quota --seeds 100 --step-bytes 512
 //!     cargo run --release -p windrow-sim -- kill --rounds 500
 //!     cargo run --release -p windrow-sim -- bank --seconds 600
@@ -11,7 +12,7 @@
 use std::error::Error;
 use std::path::Path;
 use windrow_sim::stress::{
-    Seeds, bank, crash, damage, default_plan, faults, kill, metamorphic, quota,
+    Seeds, bank, crash, damage, default_plan, faults, kill, metamorphic, quota, transactions,
 };
 
 /// The first `count` seeds.
@@ -63,6 +64,16 @@ fn metamorphic_histories_answer_like_a_sorted_map() {
     });
     assert!(tally.histories >= 6 * 6, "{tally}");
     assert!(tally.checks > 100, "{tally}");
+}
+
+#[test]
+fn transactions_leave_no_forbidden_cycle() {
+    let tally = transactions::run(&transactions::Plan {
+        seeds: seeds(60),
+        ..default_plan()
+    });
+    assert!(tally.conflicts > 100 && tally.crashes > 60, "{tally}");
+    assert!(tally.transactions > 1000 && tally.lost > 10, "{tally}");
 }
 
 #[test]

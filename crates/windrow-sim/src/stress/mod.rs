@@ -14,6 +14,7 @@ pub mod metamorphic;
 pub mod quota;
 mod seeds;
 mod steps;
+pub mod transactions;
 
 pub use seeds::{Seeds, Tally, default_plan};
 

@@ -35,6 +35,7 @@ pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;
 
+use std::mem;
 use std::sync::Arc;
 
 use crate::base::key::SEQUENCE_MAX;
@@ -303,9 +304,8 @@ impl Engine {
                 sync |= request.durability == Durability::Sync;
             }
         }
-        let mut decisions = decisions.into_iter();
         if count == 0 {
-            let mut refused = decisions.map(|decision| decision.map(|()| None));
+            let mut refused = decisions.into_iter().map(|it| it.map(|()| None));
             return Ok(Placed {
                 first,
                 own: refused.next().unwrap_or(Ok(None)),
@@ -379,22 +379,26 @@ impl Engine {
         record: &mut Vec<u8>,
         leader: &Leader<'_, Request, Answer>,
         write: &Write<'_>,
-        decisions: &mut impl Iterator<Item = Result<()>>,
+        decisions: &mut [Result<()>],
         touched: &mut Touched,
     ) -> Result<(Result<Logged>, Vec<Result<Logged>>)> {
-        let own = match decisions.next() {
-            Some(Err(refused)) => Err(refused),
-            _ => Ok(self.put_entries(record, write, touched)?),
+        let mut refusal = |position: usize| {
+            let decision = decisions.get_mut(position)?;
+            mem::replace(decision, Ok(())).err()
+        };
+        let own = match refusal(0) {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.put_entries(record, write, touched)?),
         };
         let mut others = Vec::new();
-        for request in leader.requests() {
-            others.push(match decisions.next() {
-                Some(Err(refused)) => Err(refused),
-                _ if request.separable.is_empty() => {
+        for (position, request) in (1..).zip(leader.requests()) {
+            others.push(match refusal(position) {
+                Some(refusal) => Err(refusal),
+                None if request.separable.is_empty() => {
                     record.extend_from_slice(&request.encoded);
                     Ok(None)
                 }
-                _ => {
+                None => {
                     let entries = (&request.encoded[..], request.count);
                     Ok(self.put_encoded(record, entries, &request.separable, touched)?)
                 }

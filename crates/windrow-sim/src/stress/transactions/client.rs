@@ -1,0 +1,162 @@
+//! One client: an open transaction and what it has seen.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::{KEYS, Run, decode, decode_key, encode, encode_key};
+use crate::histories::{List, Step};
+use windrow::{Keyspace, Result, Savepoint, Transaction};
+
+/// A client between two of its steps.
+#[derive(Default)]
+pub(super) struct Client {
+    open: Option<Open>,
+}
+
+struct Open {
+    transaction: Transaction,
+    begun: u64,
+    steps: Vec<Step>,
+    savepoint: Option<(Savepoint, usize)>,
+}
+
+impl Client {
+    /// Drops the open transaction.
+    pub(super) fn forget(&mut self) {
+        self.open = None;
+    }
+
+    /// Takes the next step. A commit ends the transaction, whatever comes of it.
+    pub(super) fn step(&mut self, run: &mut Run) -> Result<()> {
+        let Some(open) = &mut self.open else {
+            let begun = run.tick();
+            self.open = Some(Open {
+                transaction: run.store().db.transaction_with(run.isolation),
+                begun,
+                steps: Vec::new(),
+                savepoint: None,
+            });
+            return Ok(());
+        };
+        let key = run.random.below(KEYS);
+        match run.random.below(20) {
+            0..4 => open.read(run, key),
+            4..6 => open.read_several(run, key),
+            6..9 => open.scan(run, key),
+            9..15 => open.append(run, key),
+            15 => {
+                let savepoint = open.transaction.savepoint();
+                open.savepoint = Some((savepoint, open.steps.len()));
+                Ok(())
+            }
+            16 => {
+                let Some((savepoint, length)) = open.savepoint else {
+                    return Ok(());
+                };
+                // What was read since may show what is undone.
+                open.steps.truncate(length);
+                open.transaction.roll_back_to(savepoint)
+            }
+            17 if run.random.chance(1, 3) => {
+                self.open = None;
+                Ok(())
+            }
+            _ => {
+                let Some(open) = self.open.take() else {
+                    return Ok(());
+                };
+                let durability = run.durability();
+                let outcome = open.transaction.commit_with(durability);
+                run.record(open.steps, open.begun, durability, outcome)
+            }
+        }
+    }
+}
+
+impl Open {
+    fn read(&mut self, run: &mut Run, key: u64) -> Result<()> {
+        let keyspace = run.store().keyspace(key).clone();
+        let for_update = run.random.chance(1, 3);
+        self.read_list(&keyspace, key, for_update).map(drop)
+    }
+
+    fn read_list(&mut self, keyspace: &Keyspace, key: u64, for_update: bool) -> Result<List> {
+        let found = if for_update {
+            self.transaction.get_for_update(keyspace, encode_key(key))?
+        } else {
+            self.transaction.get(keyspace, encode_key(key))?
+        };
+        let list = decode(&found.unwrap_or_default());
+        self.steps.push(Step::Read(key, list.clone()));
+        Ok(list)
+    }
+
+    /// Reads the keys of one keyspace from `first` on.
+    fn read_several(&mut self, run: &mut Run, first: u64) -> Result<()> {
+        let keys: Vec<_> = (first..KEYS).step_by(2).collect();
+        let encoded: Vec<_> = keys.iter().map(|key| encode_key(*key)).collect();
+        let found = self
+            .transaction
+            .multi_get(run.store().keyspace(first), &encoded)?;
+        for (key, list) in keys.into_iter().zip(found) {
+            self.steps
+                .push(Step::Read(key, decode(&list.unwrap_or_default())));
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, run: &mut Run, key: u64) -> Result<()> {
+        let element = run.element();
+        let keyspace = run.store().keyspace(key).clone();
+        let mut list = self.read_list(&keyspace, key, false)?;
+        list.push(element);
+        self.transaction
+            .insert(&keyspace, encode_key(key), encode(&list))?;
+        self.steps.push(Step::Append(key, element));
+        Ok(())
+    }
+
+    /// Moves a cursor over a part of a keyspace. It has read every key that it has passed, absent ones too.
+    fn scan(&mut self, run: &mut Run, start: u64) -> Result<()> {
+        let keyspace = run.store().keyspace(start).clone();
+        let limit = run.random.below(4);
+        let is_backward = run.random.chance(1, 2);
+        let end = start + run.random.below(KEYS);
+        let bounds = (
+            Bound::Included(encode_key(start)),
+            Bound::Excluded(encode_key(end)),
+        );
+        let mut cursor = self.transaction.range_cursor(&keyspace, bounds)?;
+        let mut found = BTreeMap::new();
+        let mut is_valid = if is_backward {
+            cursor.seek_to_last()?
+        } else {
+            cursor.seek_to_first()?
+        };
+        let (mut first, mut last) = (start, end);
+        for _ in 0..=limit {
+            if !is_valid {
+                break;
+            }
+            let key = decode_key(cursor.key());
+            found.insert(key, decode(cursor.value()?));
+            if is_backward {
+                first = key;
+                is_valid = cursor.prev()?;
+            } else {
+                last = key + 1;
+                is_valid = cursor.next()?;
+            }
+        }
+        if !is_valid {
+            (first, last) = (start, end);
+        }
+        drop(cursor);
+        let passed = (first..last.min(KEYS)).filter(|key| key % 2 == start % 2);
+        for key in passed {
+            let list = found.remove(&key).unwrap_or_default();
+            self.steps.push(Step::Read(key, list));
+        }
+        Ok(())
+    }
+}
