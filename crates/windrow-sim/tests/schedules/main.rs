@@ -11,9 +11,12 @@ mod runtime;
 
 use std::sync::Arc;
 
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
-use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
+use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Result};
+use windrow_sim::histories::{Level, Step, Transaction, check};
 use windrow_sim::{CrashPolicy, SimDisk};
 
 use runtime::ScheduledRuntime;
@@ -340,4 +343,109 @@ fn a_seek_finds_a_write_into_a_tombstone_span() {
         queue.insert([3], [3]).unwrap();
         assert_eq!(first(&queue), 3);
     });
+}
+
+/// The keys of the lists of a history.
+const LISTS: u64 = 2;
+
+fn list_key(key: u64) -> [u8; 1] {
+    [u8::try_from(key).unwrap()]
+}
+
+fn list_of(value: Option<Vec<u8>>) -> Vec<u64> {
+    value
+        .unwrap_or_default()
+        .into_iter()
+        .map(u64::from)
+        .collect()
+}
+
+/// One transaction that reads all lists and appends `element` to one of them, or an update that only appends. Returns
+/// it if it was committed.
+fn append(
+    bank: &Bank,
+    clock: &AtomicU64,
+    isolation: Isolation,
+    element: u64,
+) -> Option<Transaction> {
+    let lists = &bank.left;
+    let key = element % LISTS;
+    let begun = clock.fetch_add(1, Ordering::SeqCst);
+    let mut steps = Vec::new();
+    let encode = |list: &[u64]| list.iter().map(|it| u8::try_from(*it).unwrap()).collect();
+    let outcome = if element.is_multiple_of(3) {
+        let mut found = Vec::new();
+        let append = |old: Option<&[u8]>| {
+            found = list_of(old.map(<[u8]>::to_vec));
+            Some(encode(&[&found[..], &[element]].concat()))
+        };
+        let outcome = lists.update(list_key(key), append).map(drop);
+        steps.push(Step::Read(key, found));
+        outcome
+    } else {
+        let transaction = bank.db.transaction_with(isolation);
+        let scanned: Vec<_> = transaction
+            .iter(lists)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        for key in 0..LISTS {
+            let found = scanned.iter().find(|entry| entry.0 == list_key(key));
+            steps.push(Step::Read(key, list_of(found.map(|entry| entry.1.clone()))));
+        }
+        let mut list = list_of(transaction.get(lists, list_key(key)).unwrap());
+        list.push(element);
+        let list: Vec<u8> = encode(&list);
+        transaction.insert(lists, list_key(key), list).unwrap();
+        transaction.commit()
+    };
+    steps.push(Step::Append(key, element));
+    let ended = clock.fetch_add(1, Ordering::SeqCst);
+    match outcome {
+        Ok(()) => Some(Transaction {
+            steps,
+            begun,
+            ended,
+        }),
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+            None
+        }
+    }
+}
+
+fn check_history(isolation: Isolation, level: Level) {
+    const APPENDS: u64 = 3;
+    let bank = Bank::open(&SimDisk::new());
+    let clock = Arc::new(AtomicU64::new(0));
+    let threads = (0..3_u64).map(|thread| {
+        let (bank, clock) = (bank.clone(), Arc::clone(&clock));
+        thread::spawn(move || -> Vec<_> {
+            let elements = (1..=APPENDS).map(|step| thread * APPENDS + step);
+            elements
+                .filter_map(|element| append(&bank, &clock, isolation, element))
+                .collect()
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    bank.left.compact_range::<&[u8]>(..).unwrap();
+    let committed: Vec<_> = threads
+        .into_iter()
+        .flat_map(|it| it.join().unwrap())
+        .collect();
+    assert!(!committed.is_empty());
+    let last = (0..LISTS).map(|key| (key, list_of(bank.left.get(list_key(key)).unwrap())));
+    if let Err(anomaly) = check(&committed, &last.collect(), level) {
+        panic!("{anomaly}");
+    }
+}
+
+#[test]
+fn serializable_transactions_leave_no_cycle() {
+    explore(|| check_history(Isolation::Serializable, Level::Serializable));
+}
+
+#[test]
+fn snapshot_transactions_leave_no_forbidden_cycle() {
+    explore(|| check_history(Isolation::Snapshot, Level::Snapshot));
 }
