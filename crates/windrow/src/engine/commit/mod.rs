@@ -96,8 +96,8 @@ struct Placed {
     first: SequenceNumber,
     /// The leader's entries.
     own: Result<Logged>,
-    /// Those of each follower.
-    others: Vec<Result<Logged>>,
+    /// Those of each follower, if there are any.
+    others: Option<Vec<Result<Logged>>>,
 }
 
 /// The queue of writers and the log that the leader writes.
@@ -261,8 +261,10 @@ impl Engine {
             })
         };
         let own = take(placed.own, write.count());
-        let mut others = placed.others.into_iter();
-        leader.answer(|request| take(others.next().unwrap_or(Ok(None)), request.count));
+        if let Some(others) = placed.others {
+            let mut others = others.into_iter();
+            leader.answer(|request| take(others.next().unwrap_or(Ok(None)), request.count));
+        }
         let inserted = own.map(|own| own.insert(write));
         // Only a lack of memory gets here. A group with a missing part must never become visible.
         if !leader.wait_for_followers() || matches!(inserted, Ok(Err(_))) {
@@ -287,10 +289,11 @@ impl Engine {
         let mut log = self.commits.log.lock();
         // Under the leadership: no record may follow the log end that a close has recorded.
         self.check_writable()?;
-        let mut decisions = Vec::new();
+        let mut decided = None;
         if condition.is_some() || leader.requests().any(|it| it.condition.is_some()) {
-            decisions = self.decide_group(leader, condition, write, log.last_sequence);
+            decided = Some(self.decide_group(leader, condition, write, log.last_sequence));
         }
+        let decisions = decided.as_deref_mut().unwrap_or_default();
         let first = log.last_sequence + 1;
         let stays = |position: usize| decisions.get(position).is_none_or(Result::is_ok);
         let (mut count, mut sync) = if stays(0) {
@@ -305,11 +308,12 @@ impl Engine {
             }
         }
         if count == 0 {
+            let decisions = decided.unwrap_or_default();
             let mut refused = decisions.into_iter().map(|it| it.map(|()| None));
             return Ok(Placed {
                 first,
                 own: refused.next().unwrap_or(Ok(None)),
-                others: refused.collect(),
+                others: Some(refused.collect()),
             });
         }
         self.make_space(&mut log)?;
@@ -328,7 +332,7 @@ impl Engine {
         let start = chunk.len();
         batch::put_count(chunk, count);
         let mut touched = Touched::default();
-        let put = self.put_group(chunk, leader, write, &mut decisions, &mut touched);
+        let put = self.put_group(chunk, leader, write, decisions, &mut touched);
         if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
             packer.pack(chunk, start);
         }
@@ -381,7 +385,7 @@ impl Engine {
         write: &Write<'_>,
         decisions: &mut [Result<()>],
         touched: &mut Touched,
-    ) -> Result<(Result<Logged>, Vec<Result<Logged>>)> {
+    ) -> Result<(Result<Logged>, Option<Vec<Result<Logged>>>)> {
         let mut refusal = |position: usize| {
             let decision = decisions.get_mut(position)?;
             mem::replace(decision, Ok(())).err()
@@ -390,6 +394,9 @@ impl Engine {
             Some(refusal) => Err(refusal),
             None => Ok(self.put_entries(record, write, touched)?),
         };
+        if !leader.has_followers() {
+            return Ok((own, None));
+        }
         let mut others = Vec::new();
         for (position, request) in (1..).zip(leader.requests()) {
             others.push(match refusal(position) {
@@ -404,7 +411,7 @@ impl Engine {
                 }
             });
         }
-        Ok((own, others))
+        Ok((own, Some(others)))
     }
 
     /// Freezes full memtables, and begins a new log if the active one is long.

@@ -208,6 +208,12 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         }
     }
 
+    /// Whether the group has members beside the leader.
+    #[inline]
+    pub(crate) fn has_followers(&self) -> bool {
+        !self.group.is_empty()
+    }
+
     /// The requests of the group, in commit order.
     pub(crate) fn requests(&self) -> impl Iterator<Item = &T> {
         self.group
