@@ -18,8 +18,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::queue::Leader;
 use super::read_set::{KeyspaceReads, ReadSet};
 use super::write::Write;
+use super::{Answer, Request};
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
 use crate::engine::{Engine, KeyspaceCore};
@@ -48,14 +50,14 @@ pub(crate) struct Condition {
 
 /// One writer of a group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member<'a> {
-    pub(super) entries: Entries<'a>,
-    pub(super) condition: Option<&'a Condition>,
+struct Member<'a> {
+    entries: Entries<'a>,
+    condition: Option<&'a Condition>,
 }
 
 /// The entries of a writer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Entries<'a> {
+enum Entries<'a> {
     Write(&'a Write<'a>),
     Encoded(&'a [u8], u32),
 }
@@ -157,11 +159,27 @@ impl Changes<'_> {
 }
 
 impl Engine {
-    /// Decides for each of `members`, in commit order, whether its condition holds. `last` is the newest sequence number
-    /// in use.
+    /// Decides for each member of a group, the leader with `condition` and `write` first, whether its condition holds.
+    /// `last` is the newest sequence number in use.
     ///
     /// The error of a member is a conflict, or that of a read of a table.
-    pub(super) fn decide(&self, members: &[Member<'_>], last: SequenceNumber) -> Vec<Result<()>> {
+    #[cold]
+    pub(super) fn decide(
+        &self,
+        leader: &Leader<'_, Request, Answer>,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        last: SequenceNumber,
+    ) -> Vec<Result<()>> {
+        let own = Member {
+            entries: Entries::Write(write),
+            condition,
+        };
+        let others = leader.requests().map(|request| Member {
+            entries: Entries::Encoded(&request.encoded, request.count),
+            condition: request.condition.as_ref(),
+        });
+        let members: Vec<_> = std::iter::once(own).chain(others).collect();
         // Only members before the last condition can break it.
         let needed = members
             .iter()

@@ -50,7 +50,7 @@ use crate::log::LogWriter;
 use crate::log::batch::{self, PACKED_FROM_BYTES};
 use crate::options::Durability;
 use active_log::{ActiveLog, Idle};
-use condition::{Condition, Entries, Member};
+use condition::Condition;
 use queue::{CommitQueue, Leader, Turn};
 use separation::{Logged, Touched};
 use write::{Inserted, Write};
@@ -291,7 +291,7 @@ impl Engine {
         self.check_writable()?;
         let mut decided = None;
         if condition.is_some() || leader.requests().any(|it| it.condition.is_some()) {
-            decided = Some(self.decide_group(leader, condition, write, log.last_sequence));
+            decided = Some(self.decide(leader, condition, write, log.last_sequence));
         }
         let decisions = decided.as_deref_mut().unwrap_or_default();
         let first = log.last_sequence + 1;
@@ -332,7 +332,7 @@ impl Engine {
         let start = chunk.len();
         batch::put_count(chunk, count);
         let mut touched = Touched::default();
-        let put = self.put_group(chunk, leader, write, decisions, &mut touched);
+        let put = self.put_group(chunk, leader, write, first, decisions, &mut touched);
         if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
             packer.pack(chunk, start);
         }
@@ -347,34 +347,13 @@ impl Engine {
                 Err(error)
             }
         };
-        let (own, others) = self.poison_unless_full(written)?;
+        let placed = self.poison_unless_full(written)?;
         counters::add(&self.counters.wal_bytes, writer.end() - before);
         log.last_sequence = last;
         if sync {
             self.sync_logs()?; // I2
         }
-        Ok(Placed { first, own, others })
-    }
-
-    /// Decides which members of the group stay: the leader first, then its followers.
-    #[cold]
-    fn decide_group(
-        &self,
-        leader: &Leader<'_, Request, Answer>,
-        condition: Option<&Condition>,
-        write: &Write<'_>,
-        last: SequenceNumber,
-    ) -> Vec<Result<()>> {
-        let own = Member {
-            entries: Entries::Write(write),
-            condition,
-        };
-        let others = leader.requests().map(|request| Member {
-            entries: Entries::Encoded(&request.encoded, request.count),
-            condition: request.condition.as_ref(),
-        });
-        let members: Vec<_> = std::iter::once(own).chain(others).collect();
-        self.decide(&members, last)
+        Ok(placed)
     }
 
     /// Appends the entries of the members that stay to `record`. `decisions` may be empty: then all stay.
@@ -383,9 +362,10 @@ impl Engine {
         record: &mut Vec<u8>,
         leader: &Leader<'_, Request, Answer>,
         write: &Write<'_>,
+        first: SequenceNumber,
         decisions: &mut [Result<()>],
         touched: &mut Touched,
-    ) -> Result<(Result<Logged>, Option<Vec<Result<Logged>>>)> {
+    ) -> Result<Placed> {
         let mut refusal = |position: usize| {
             let decision = decisions.get_mut(position)?;
             mem::replace(decision, Ok(())).err()
@@ -395,7 +375,8 @@ impl Engine {
             None => Ok(self.put_entries(record, write, touched)?),
         };
         if !leader.has_followers() {
-            return Ok((own, None));
+            let others = None;
+            return Ok(Placed { first, own, others });
         }
         let mut others = Vec::new();
         for (position, request) in (1..).zip(leader.requests()) {
@@ -411,7 +392,8 @@ impl Engine {
                 }
             });
         }
-        Ok((own, Some(others)))
+        let others = Some(others);
+        Ok(Placed { first, own, others })
     }
 
     /// Freezes full memtables, and begins a new log if the active one is long.
