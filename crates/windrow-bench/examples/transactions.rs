@@ -64,11 +64,11 @@ fn increment(db: &Db, keyspace: &Keyspace, key: &[u8], isolation: Isolation) -> 
     let durability = windrow::Durability::Buffered;
     db.transact_with(isolation, durability, |transaction| {
         let old = transaction.get(keyspace, key)?;
-        transaction.insert(keyspace, key, successor(old.as_deref()))
+        transaction.insert(keyspace, key, incremented(old.as_deref()))
     })
 }
 
-fn successor(old: Option<&[u8]>) -> Vec<u8> {
+fn incremented(old: Option<&[u8]>) -> Vec<u8> {
     let old = old.and_then(|bytes| bytes.try_into().ok());
     (old.map_or(0, u64::from_le_bytes) + 1)
         .to_le_bytes()
@@ -150,7 +150,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     println!("\nthousands of increments per second, {THREADS} threads, {HOT_KEYS} keys");
     let hot = db.keyspace("hot")?;
     let rate = hot_keys(&hot, |key| {
-        hot.update(key, |old| Some(successor(old))).map(drop)
+        hot.update(key, |old| Some(incremented(old))).map(drop)
     })?;
     println!("{:<44} {:>8.1}", "update", rate / 1e3);
     for isolation in [Isolation::Serializable, Isolation::Snapshot] {

@@ -24,11 +24,17 @@ fn name(
     check(transactions, &last, level).err().map(|it| it.name)
 }
 
-/// Histories, their last lists, and the anomaly of each level.
+/// A history, its last lists, and the anomaly that each level forbids in it.
+type Case = (
+    Vec<Vec<Step>>,
+    Vec<(u64, &'static [u64])>,
+    [Option<&'static str>; 2],
+);
+
 #[test]
 fn each_anomaly_is_found() {
     let both = |name| [name, name];
-    let cases: Vec<(Vec<Vec<Step>>, Vec<(u64, &[u64])>, [Option<&str>; 2])> = vec![
+    let cases: Vec<Case> = vec![
         (
             vec![
                 vec![Read(1, vec![]), Append(1, 1)],
