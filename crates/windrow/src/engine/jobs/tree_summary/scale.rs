@@ -41,7 +41,7 @@ const KEYSPACE: KeyspaceId = KeyspaceId(1);
 /// Bytes of an entry on disk.
 const ENTRY_BYTES: u64 = 120;
 
-/// A tree of this size: a row of the table in `docs/performance.md`.
+/// A tree of this size: a row of the table in `docs/scale.md`.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     bytes: f64,
