@@ -46,12 +46,6 @@ impl Random {
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.byte()).collect()
     }
-
-    /// An independent source, for a part that may draw more or less without disturbing the rest.
-    #[must_use]
-    pub fn fork(&mut self) -> Self {
-        Self(self.next_u64())
-    }
 }
 
 /// Mixes two numbers into one seed.
