@@ -20,6 +20,8 @@ pub enum Operation {
     Compact(String, Vec<u8>, Vec<u8>),
     /// `Db::drop_keyspace`, if the keyspace exists.
     Drop(String),
+    /// `Db::swap_keyspaces`, if both keyspaces exist.
+    Swap(String, String),
     /// `Db::checkpoint`; the checkpoint is compared and removed.
     Checkpoint,
     /// `Db::wait_idle`.
@@ -87,8 +89,9 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..146 => self.write(),
-            146..150 => Operation::Drop(self.keyspace()),
+            0..144 => self.write(),
+            144..146 => Operation::Drop(self.keyspace()),
+            146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,
             152 => Operation::Checkpoint,
             153..156 => Operation::Flush,

@@ -241,3 +241,77 @@ fn table(folder: &Path) -> std::path::PathBuf {
         .find(|path| path.extension().is_some_and(|end| end == "table"))
         .unwrap()
 }
+
+#[test]
+fn looking_for_a_keyspace_creates_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    assert!(db.existing_keyspace("typo").unwrap().is_none());
+    assert!(db.keyspace_names().is_empty());
+    db.keyspace("real").unwrap().insert("a", "1").unwrap();
+    let real = db.existing_keyspace("real").unwrap().unwrap();
+    assert_eq!(real.get("a").unwrap().unwrap(), b"1");
+    assert_eq!(
+        kind(db.existing_keyspace("")),
+        Some(ErrorKind::InvalidArgument)
+    );
+}
+
+#[test]
+fn a_rename_keeps_handles_data_and_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    let keyspace = db.keyspace_with("old", tiny()).unwrap();
+    fill(&keyspace, 300).unwrap();
+    keyspace.rename("new").unwrap();
+    keyspace.rename("new").unwrap();
+    assert_eq!(keyspace.name(), "new");
+    keyspace.insert("later", "in the log").unwrap();
+    db.keyspace("taken").unwrap();
+    assert_eq!(
+        kind(keyspace.rename("taken")),
+        Some(ErrorKind::AlreadyExists)
+    );
+    assert_eq!(kind(keyspace.rename("")), Some(ErrorKind::InvalidArgument));
+    assert_eq!(db.keyspace_names(), ["new", "taken"]);
+    drop(keyspace);
+    db.close().unwrap();
+
+    let db = open(folder.path());
+    assert!(db.existing_keyspace("old").unwrap().is_none());
+    let keyspace = db.existing_keyspace("new").unwrap().unwrap();
+    assert_eq!(keyspace.count::<&[u8]>(..).unwrap(), 301);
+    assert_eq!(keyspace.options(), tiny());
+    // The old name is free.
+    assert!(db.keyspace("old").unwrap().is_empty().unwrap());
+    db.drop_keyspace("new").unwrap();
+    assert_eq!(kind(keyspace.rename("back")), Some(ErrorKind::NotFound));
+}
+
+#[test]
+fn a_swap_exchanges_two_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    let live = db.keyspace("live").unwrap();
+    let rebuilt = db.keyspace("rebuilt").unwrap();
+    live.insert("a", "old").unwrap();
+    rebuilt.insert("a", "new").unwrap();
+    db.swap_keyspaces("live", "rebuilt").unwrap();
+    db.swap_keyspaces("live", "live").unwrap();
+    assert_eq!(
+        [live.name(), rebuilt.name()],
+        ["rebuilt".to_owned(), "live".to_owned()]
+    );
+    assert_eq!(live.get("a").unwrap().unwrap(), b"old");
+    assert_eq!(
+        kind(db.swap_keyspaces("live", "typo")),
+        Some(ErrorKind::NotFound)
+    );
+    drop((live, rebuilt));
+    db.close().unwrap();
+    let db = open(folder.path());
+    let live = db.existing_keyspace("live").unwrap().unwrap();
+    assert_eq!(live.get("a").unwrap().unwrap(), b"new");
+    db.drop_keyspace("rebuilt").unwrap();
+    assert_eq!(db.keyspace_names(), ["live"]);
+}

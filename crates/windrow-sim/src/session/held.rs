@@ -7,7 +7,8 @@ use windrow::{Db, Entry, Keyspace, Range, Result, Snapshot};
 #[derive(Debug)]
 pub(super) struct Held {
     snapshot: Snapshot,
-    keyspaces: Vec<(Keyspace, Option<Entry>, Range)>,
+    /// Each with the name that it had then.
+    keyspaces: Vec<(String, Keyspace, Option<Entry>, Range)>,
     /// What all of them must show.
     contents: Contents,
 }
@@ -18,7 +19,7 @@ impl Held {
         let begin = |keyspace: Keyspace| {
             let mut iterator = keyspace.iter()?;
             let first = iterator.next().transpose()?;
-            Ok((keyspace, first, iterator))
+            Ok((keyspace.name(), keyspace, first, iterator))
         };
         Ok(Self {
             snapshot: db.snapshot(),
@@ -30,10 +31,10 @@ impl Held {
     /// Panics unless the snapshot shows what it must, whether the keyspaces still exist or not.
     pub(super) fn check(&self) -> Result<()> {
         let mut found = Contents::new();
-        for (keyspace, ..) in &self.keyspaces {
+        for (name, keyspace, ..) in &self.keyspaces {
             let view = keyspace.at(&self.snapshot)?;
             let entries = view.iter()?.collect::<Result<_>>()?;
-            found.insert(keyspace.name().to_owned(), entries);
+            found.insert(name.clone(), entries);
         }
         self.compare("a snapshot", found);
         Ok(())
@@ -43,9 +44,9 @@ impl Held {
     pub(super) fn release(mut self) -> Result<()> {
         self.check()?;
         let mut found = Contents::new();
-        for (keyspace, first, rest) in std::mem::take(&mut self.keyspaces) {
+        for (name, _keyspace, first, rest) in std::mem::take(&mut self.keyspaces) {
             let entries = first.map(Ok).into_iter().chain(rest);
-            found.insert(keyspace.name().to_owned(), entries.collect::<Result<_>>()?);
+            found.insert(name, entries.collect::<Result<_>>()?);
         }
         self.compare("an iterator", found);
         Ok(())

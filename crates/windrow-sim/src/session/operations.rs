@@ -30,6 +30,7 @@ impl Session {
                 keyspace.compact_range(from.clone()..=to.clone())
             }
             Operation::Drop(name) => self.drop_keyspace(name),
+            Operation::Swap(first, second) => self.swap_keyspaces(first, second),
             Operation::Checkpoint => self.checkpoint(),
             Operation::WaitIdle => self.db().wait_idle(),
             Operation::Step(count) => {
@@ -98,6 +99,37 @@ impl Session {
             let kind = outcome.map_err(|error| error.kind());
             assert_eq!(kind, Err(ErrorKind::NotFound), "of a dropped keyspace");
         }
+        Ok(())
+    }
+
+    /// Swaps two keyspaces, if both exist. For the model this is a durable commit that exchanges their entries.
+    fn swap_keyspaces(&mut self, first: &str, second: &str) -> Result<()> {
+        let names = self.db().keyspace_names();
+        if first == second
+            || ![first, second]
+                .iter()
+                .all(|&name| names.iter().any(|own| own == name))
+        {
+            return Ok(());
+        }
+        let handles = [self.keyspace(first)?, self.keyspace(second)?];
+        let contents = self.visible()?;
+        let mut changes = Vec::new();
+        for (name, other) in [(first, second), (second, first)] {
+            let entries = contents.get(name).into_iter().flatten();
+            changes.extend(entries.map(|(key, _)| (name.to_owned(), key.clone(), None)));
+            let entries = contents.get(other).into_iter().flatten();
+            changes.extend(
+                entries.map(|(key, value)| (name.to_owned(), key.clone(), Some(value.clone()))),
+            );
+        }
+        self.change(changes, Status::Durable, |session| {
+            session.db().swap_keyspaces(first, second)
+        })?;
+        let [one, other] = handles;
+        assert_eq!([one.name(), other.name()], [second, first]);
+        self.keyspaces.insert(second.to_owned(), one);
+        self.keyspaces.insert(first.to_owned(), other);
         Ok(())
     }
 

@@ -350,7 +350,7 @@ impl Ledger {
         for keyspace in &keyspaces {
             let mut entries: Entries = keyspace.iter()?.collect::<Result<_>>()?;
             entries.retain(|key, _| !key.starts_with(MARK));
-            found.insert(keyspace.name().to_owned(), entries);
+            found.insert(keyspace.name(), entries);
         }
         assert!(
             found == self.contents,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 26] = [
+const EDIT_RECORDS: [&str; 27] = [
     "format version",
     "next id",
     "create keyspace",
@@ -35,6 +35,7 @@ const EDIT_RECORDS: [&str; 26] = [
     "totals",
     "keyspace totals",
     "count references",
+    "rename keyspace",
 ];
 
 /// The index of "add value log" in these.

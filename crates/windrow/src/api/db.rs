@@ -100,6 +100,15 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
+    /// Opens the keyspace `name` with its recorded options if it exists.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name or one longer than 255 bytes; `Closed`.
+    pub fn existing_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        let core = self.handle.engine().existing_keyspace(name)?;
+        Ok(core.map(|core| Keyspace::new(Arc::clone(&self.handle), core)))
+    }
+
     /// Opens the keyspace `name` and sets its options. A missing keyspace is created. The options hold for all handles
     /// of the keyspace and for later opens, until others are set. Existing files do not change. A database that is open
     /// for reading ignores the options.
@@ -127,6 +136,19 @@ impl Db {
     /// loses its part in this keyspace.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.handle.engine().drop_keyspace(name)
+    }
+
+    /// Exchanges the names of two keyspaces in one step, for example to put a rebuilt keyspace in place of the old one.
+    /// Handles, views and cursors stay with their data, so they have the other name afterwards.
+    ///
+    /// # Errors
+    /// `NotFound` if one of them does not exist; `NoSpace` (nothing has changed); `Poisoned`; `Closed`; `ReadOnly`.
+    ///
+    /// # Durability
+    /// The swap is durable when this returns, and so is every write acknowledged before. A crash leaves both names
+    /// exchanged or neither.
+    pub fn swap_keyspaces(&self, first: &str, second: &str) -> Result<()> {
+        self.handle.engine().swap_keyspaces(first, second)
     }
 
     /// The names of all keyspaces, sorted.

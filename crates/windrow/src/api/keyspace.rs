@@ -53,9 +53,23 @@ impl Keyspace {
         Arc::ptr_eq(self.latest.handle(), handle)
     }
 
-    /// The name.
-    pub fn name(&self) -> &str {
-        self.core().name()
+    /// The present name.
+    pub fn name(&self) -> String {
+        self.core().name().to_string()
+    }
+
+    /// Gives the keyspace another name. All its handles go on.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if another keyspace has the name ([`Db::swap_keyspaces`] exchanges two names); `InvalidArgument`
+    /// for an empty name or one longer than 255 bytes; `NotFound` after the keyspace is dropped; `NoSpace` (nothing has
+    /// changed); `Poisoned`; `Closed`; `ReadOnly`.
+    ///
+    /// # Durability
+    /// The new name is durable when this returns, and so is every write acknowledged before.
+    pub fn rename(&self, name: &str) -> Result<()> {
+        let engine = self.latest.handle().engine();
+        engine.rename_keyspace(self.core(), name)
     }
 
     /// The options of the keyspace.

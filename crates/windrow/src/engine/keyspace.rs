@@ -52,7 +52,8 @@ pub(crate) const ANSWERED_BY_MEMTABLES: usize = LEVELS_MAX + 1;
 #[derive(Debug)]
 pub(crate) struct KeyspaceCore {
     id: KeyspaceId,
-    name: String,
+    /// Stored under the lock of all creations, drops and renames.
+    name: ArcSwap<String>,
     options: ArcSwap<KeyspaceOptions>,
     /// The size of a full memtable.
     memtable_bytes: AtomicUsize,
@@ -104,7 +105,7 @@ impl KeyspaceCore {
         };
         Self {
             id,
-            name,
+            name: ArcSwap::from_pointee(name),
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
             memtable_value_bytes_max: AtomicU64::new(options.memtable_bytes as u64),
             value_log_bytes: AtomicU64::new(policy::value_log_bytes(0, &options)),
@@ -142,8 +143,13 @@ impl KeyspaceCore {
         self.id
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn name(&self) -> Shared<String> {
+        self.name.load_full()
+    }
+
+    /// Applies a name that the manifest has recorded.
+    pub(super) fn set_name(&self, name: String) {
+        self.name.store(Shared::new(name));
     }
 
     pub(crate) fn options(&self) -> Shared<KeyspaceOptions> {
@@ -171,7 +177,7 @@ impl KeyspaceCore {
     #[inline]
     pub(crate) fn check_exists(&self) -> Result<()> {
         if self.is_dropped() {
-            return Err(Error::dropped(&self.name));
+            return Err(Error::dropped(&self.name()));
         }
         Ok(())
     }

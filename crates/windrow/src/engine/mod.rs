@@ -140,7 +140,7 @@ impl Engine {
             .keyspaces
             .load()
             .iter()
-            .map(|keyspace| keyspace.name().to_owned())
+            .map(|keyspace| keyspace.name().to_string())
             .collect();
         names.sort();
         names

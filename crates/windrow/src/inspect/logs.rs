@@ -281,6 +281,9 @@ fn change(record: &Change) -> Record<'_> {
             keyspace(Record::new("keyspace_totals"), *id)
         }
         Change::DropKeyspace(id) => keyspace(Record::new("drop_keyspace"), *id),
+        Change::RenameKeyspace { keyspace: id, name } => {
+            keyspace(Record::new("rename_keyspace"), *id).text("name", name)
+        }
         Change::Used {
             keyspace: id,
             sequence,

@@ -172,6 +172,9 @@ records! {
     /// How the references of tables to value logs, GC outputs and origins change. After each edit their sum is that of
     /// all tables.
     COUNT_REFERENCES CountReferences { keyspace: KeyspaceId, changes: Vec<ReferenceChange> };
+
+    /// The keyspace has this name. If another one has it, that one takes the old name of this one.
+    RENAME_KEYSPACE RenameKeyspace { keyspace: KeyspaceId, name: String };
 }
 
 mod tag {
@@ -201,6 +204,7 @@ mod tag {
     pub(super) const TOTALS: u64 = 24;
     pub(super) const KEYSPACE_TOTALS: u64 = 25;
     pub(super) const COUNT_REFERENCES: u64 = 26;
+    pub(super) const RENAME_KEYSPACE: u64 = 27;
 }
 
 impl Edit {

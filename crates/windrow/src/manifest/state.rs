@@ -264,6 +264,7 @@ impl ManifestState {
             }
             Record::LogEnd { number, offset } => self.end_log(*number, *offset),
             Record::DropKeyspace(id) => self.drop_keyspace(*id),
+            Record::RenameKeyspace { keyspace, name } => self.rename_keyspace(*keyspace, name),
             Record::KeyspaceOptions { keyspace, options } => {
                 self.keyspace(*keyspace)?.options.clone_from(options);
                 Ok(())
@@ -300,6 +301,17 @@ impl ManifestState {
         self.keyspaces
             .insert(id, KeyspaceState::new(name.to_owned()));
         self.last_keyspace = id;
+        Ok(())
+    }
+
+    fn rename_keyspace(&mut self, id: KeyspaceId, name: &str) -> Result<(), Contradiction> {
+        let taken = self.keyspaces.iter().find(|(_, other)| other.name == name);
+        let taken = taken.map(|(&other, _)| other);
+        let renamed = self.keyspace(id)?;
+        let before = mem::replace(&mut renamed.name, name.to_owned());
+        if let Some(other) = taken.filter(|&other| other != id) {
+            self.keyspace(other)?.name = before;
+        }
         Ok(())
     }
 

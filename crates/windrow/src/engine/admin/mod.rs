@@ -3,11 +3,12 @@
 //! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
 //! all remaining jobs run on other threads. So such calls also work without threads.
 //!
-//! The files: [`stats`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint).
+//! The files: [`keyspaces`], [`stats`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint).
 //!
 //! Concurrency: any thread may make any call.
 
 mod checkpoint;
+mod keyspaces;
 pub(super) mod stats;
 pub(super) mod value_files;
 mod verify;
@@ -18,14 +19,13 @@ use std::time::Duration;
 
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, LevelIoStats, Result};
+use crate::base::{FileNumber, LevelIoStats, Result};
 use crate::engine::jobs::compaction_claim::{Claimed, CompactionJob};
-use crate::engine::jobs::filter_state;
 use crate::engine::jobs::filters;
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::keyspace::ANSWERED_BY_MEMTABLES;
 use crate::engine::{Engine, KeyspaceCore};
-use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
+use crate::manifest::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
@@ -38,147 +38,6 @@ use value_files::value_stats;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The keyspace `name`, created if missing. `options` replace its recorded options.
-    pub(crate) fn open_keyspace(
-        &self,
-        name: &str,
-        options: Option<KeyspaceOptions>,
-    ) -> Result<Arc<KeyspaceCore>> {
-        if let Some(options) = &options {
-            options.validate()?;
-            // Without writes no memtable fills up.
-            if !self.is_read_only() {
-                self.options.check_fits(options)?;
-            }
-        }
-        if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
-            return Err(Error::invalid_argument(format!(
-                "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
-                name.len()
-            )));
-        }
-        let creating = self.creating.lock();
-        // A close waits for this lock.
-        self.check_open()?;
-        let known = self
-            .keyspaces
-            .load()
-            .iter()
-            .find(|core| core.name() == name)
-            .cloned();
-        let core = match (known, options) {
-            (Some(core), None) => core,
-            (Some(core), Some(options)) => {
-                self.change_options(&core, options)?;
-                core
-            }
-            (None, _) if self.is_read_only() => return Err(no_keyspace(name)),
-            (None, options) => {
-                let options = options.unwrap_or_else(|| self.options.keyspace.clone());
-                let created = self.create_keyspace(name, &options)?;
-                // Before a close may go on.
-                self.reserve.grow(0, self.catalog.manifest_bytes());
-                drop(creating);
-                self.note_reserve();
-                return Ok(created);
-            }
-        };
-        drop(creating);
-        Ok(core)
-    }
-
-    /// Records `options` for a keyspace with other options. A database open for reading ignores them.
-    fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
-        if *core.options() == options || self.is_read_only() {
-            return Ok(());
-        }
-        self.check_writable()?;
-        let record = Record::KeyspaceOptions {
-            keyspace: core.id(),
-            options: options.to_recorded(),
-        };
-        self.catalog
-            .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
-        self.allocate_filters(core, filter_state::ALL);
-        core.refresh_throttle();
-        self.signal.notify();
-        Ok(())
-    }
-
-    fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
-        self.check_writable()?;
-        // Writes that were acknowledged before this call survive if the new name does. A concurrent write may
-        // not.
-        self.sync_logs()?;
-        let keyspaces = self.keyspaces.load_full();
-        let newest = self.catalog.with_state(|state| state.last_keyspace);
-        let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
-            Error::invalid_argument("there is no number left for another keyspace")
-        })?;
-        let records = vec![
-            Record::CreateKeyspace {
-                id,
-                name: name.to_owned(),
-            },
-            Record::KeyspaceOptions {
-                keyspace: id,
-                options: options.to_recorded(),
-            },
-        ];
-        self.catalog.commit(
-            |_| records,
-            |state| {
-                let level_count = state
-                    .keyspaces
-                    .get(&id)
-                    .map_or(1, |keyspace: &KeyspaceState| {
-                        usize::from(keyspace.level_count)
-                    });
-                let core = Arc::new(KeyspaceCore::new(
-                    id,
-                    name.to_owned(),
-                    options.clone(),
-                    Version::default(),
-                    level_count,
-                    &self.memory,
-                ));
-                let mut all = Vec::clone(&keyspaces);
-                all.push(Arc::clone(&core));
-                self.keyspaces.store(Shared::new(all));
-                core
-            },
-        )
-    }
-
-    /// Drops the keyspace `name`. Its entries and files go after their last user has released them.
-    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
-        let creating = self.creating.lock();
-        self.check_writable()?;
-        let keyspaces = self.keyspaces.load_full();
-        let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
-            return Err(no_keyspace(name));
-        };
-        // I2 of the engine: writes that were acknowledged before the drop survive, even if the drop does not.
-        self.sync_logs()?;
-        let dropped = self.with_reserve(|| {
-            self.catalog.commit(
-                |_| vec![Record::DropKeyspace(core.id())],
-                |_| {
-                    let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
-                    self.keyspaces.store(Shared::new(others.cloned().collect()));
-                    core.note_dropped();
-                },
-            )
-        });
-        drop(creating);
-        self.note_reserve();
-        dropped?;
-        // Its memtables no longer throttle writers.
-        self.refresh_shared_throttle();
-        self.signal.notify();
-        Ok(())
-    }
-
     /// Flushes every memtable that holds entries now.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.check_writable()?;
@@ -325,11 +184,6 @@ impl Engine {
     }
 }
 
-fn no_keyspace(name: &str) -> Error {
-    let message = format!("there is no keyspace \"{name}\"");
-    Error::new(ErrorKind::NotFound, message)
-}
-
 /// The statistics of `keyspace` at `now`.
 fn keyspace_stats(
     keyspace: &KeyspaceCore,
@@ -375,7 +229,7 @@ fn keyspace_stats(
     let memtables = || state.memtables();
     let memtable_bytes: usize = memtables().map(|memtable| memtable.memory_bytes()).sum();
     KeyspaceStats {
-        name: keyspace.name().to_owned(),
+        name: keyspace.name().to_string(),
         options: KeyspaceOptions::clone(&keyspace.options()),
         memtable_bytes: memtable_bytes as u64,
         memtable_entries: memtables().map(|memtable| memtable.entries()).sum(),

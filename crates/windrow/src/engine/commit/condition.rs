@@ -97,7 +97,7 @@ impl Changes<'_> {
         let is_changed = earlier.is_some_and(|keys| keys.contains(key))
             || !self.is_quiet && is_newer(&keyspace.state(), &self.engine.tables, key, self.since)?;
         if is_changed {
-            return Err(Error::conflicting(keyspace.name(), key, HAS_CHANGED));
+            return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Changes<'_> {
             None => newer_in(&keyspace.state(), &self.engine.tables, range, self.since)?,
         };
         match changed {
-            Some(key) => Err(Error::conflicting(keyspace.name(), &key, HAS_CHANGED)),
+            Some(key) => Err(Error::conflicting(&keyspace.name(), &key, HAS_CHANGED)),
             None => Ok(()),
         }
     }
@@ -151,7 +151,7 @@ impl Changes<'_> {
                 && !Arc::ptr_eq(active, &keyspace.state().active)
             {
                 // I1
-                return Err(Error::conflicting(keyspace.name(), key, HAS_CHANGED));
+                return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
             }
             self.check_key(keyspace, key)
         })

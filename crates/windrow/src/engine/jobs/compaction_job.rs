@@ -230,7 +230,7 @@ impl Engine {
         );
         counters::add(&self.counters.compactions, 1);
         self.options.listener.notify(|| Event::CompactionEnded {
-            keyspace: keyspace.name().to_owned(),
+            keyspace: keyspace.name().to_string(),
             level: claim.level,
             bytes_read: read,
             bytes_written,

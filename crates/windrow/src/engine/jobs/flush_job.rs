@@ -134,7 +134,7 @@ impl Engine {
         self.allocate_filters(keyspace, written);
         self.remove_logs_before(first_needed);
         self.options.listener.notify(|| Event::FlushEnded {
-            keyspace: keyspace.name().to_owned(),
+            keyspace: keyspace.name().to_string(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,
             bytes_written: bytes + transient_log_bytes,

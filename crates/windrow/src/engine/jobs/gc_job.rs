@@ -295,7 +295,7 @@ impl Engine {
         self.options
             .listener
             .notify(|| Event::GarbageCollectionEnded {
-                keyspace: keyspace.name().to_owned(),
+                keyspace: keyspace.name().to_string(),
                 files: job.victims.len(),
                 bytes_read,
                 bytes_written,

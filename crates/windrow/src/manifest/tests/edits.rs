@@ -117,6 +117,10 @@ fn one_of_each() -> Edit {
                 options: options(&[("a", "1"), ("b", "")]),
             },
             Record::DropKeyspace(keyspace),
+            Record::RenameKeyspace {
+                keyspace,
+                name: "other".to_owned(),
+            },
             Record::Used {
                 keyspace,
                 sequence: 1 << 50,

@@ -359,6 +359,15 @@ impl History {
                 });
                 records.push(Record::Flushed { keyspace, sequence });
             }
+            (9, Some(&keyspace)) if third % 4 == 1 => {
+                // The name of another keyspace, of this one, or of none.
+                let names = state.keyspaces.values().map(|own| own.name.clone());
+                let name = names.cycle().nth(usize::from(second % 8));
+                let name = name
+                    .filter(|_| second % 16 < 8)
+                    .unwrap_or_else(|| format!("name {id}"));
+                records.push(Record::RenameKeyspace { keyspace, name });
+            }
             (9, Some(&keyspace)) if third % 4 == 0 => {
                 records.push(Record::DropKeyspace(keyspace));
             }

@@ -29,6 +29,32 @@ proptest! {
     }
 }
 
+#[test]
+fn a_rename_onto_a_name_swaps_the_two() {
+    let mut state = sample();
+    let second = KeyspaceId(KEYSPACE.0 + 1);
+    let rename = |keyspace, name: &str| Record::RenameKeyspace {
+        keyspace,
+        name: name.to_owned(),
+    };
+    let create = Record::CreateKeyspace {
+        id: second,
+        name: "second".to_owned(),
+    };
+    apply(&mut state, vec![create]).unwrap();
+    let names = |state: &ManifestState| {
+        let names = state.keyspaces.values().map(|own| own.name.clone());
+        names.collect::<Vec<_>>()
+    };
+    apply(&mut state, vec![rename(KEYSPACE, "second")]).unwrap();
+    assert_eq!(names(&state), ["second", "first"]);
+    apply(&mut state, vec![rename(second, "third")]).unwrap();
+    apply(&mut state, vec![rename(second, "third")]).unwrap();
+    assert_eq!(names(&state), ["second", "third"]);
+    assert_eq!(restored(&state), state);
+    assert!(apply(&mut state, vec![rename(KeyspaceId(9), "fourth")]).is_err());
+}
+
 /// One keyspace with one file in level 1, and logs 10, 11 and 12.
 fn sample() -> ManifestState {
     let mut state = ManifestState::default();
