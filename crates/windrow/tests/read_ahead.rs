@@ -10,7 +10,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,27 @@ struct Asked {
     advised: Vec<(PathBuf, Range<u64>)>,
     /// The number of queries for residency.
     looks: usize,
+    /// Whether reads of value files and requests bring whole pages into memory.
+    keeps_pages: bool,
+    /// These pages.
+    pages: BTreeSet<(PathBuf, u64)>,
+    /// The pages of value files that reads have waited for.
+    waits: usize,
 }
+
+impl Asked {
+    fn is_resident(&self, path: &Path, offset: u64) -> bool {
+        let is_asked_for = || {
+            let mut advised = self.advised.iter();
+            advised.any(|(asked, range)| asked == path && range.contains(&offset))
+        };
+        !self.is_cold
+            || !self.is_deaf && is_asked_for()
+            || self.pages.contains(&(path.to_owned(), offset / PAGE_BYTES))
+    }
+}
+
+const PAGE_BYTES: u64 = 4096;
 
 /// The real file system with a simulated page cache.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +78,7 @@ impl ColdVfs {
         let fresh = Asked {
             is_cold: asked.is_cold,
             is_deaf: asked.is_deaf,
+            keeps_pages: asked.keeps_pages,
             ..Asked::default()
         };
         std::mem::replace(&mut asked, fresh)
@@ -115,6 +136,18 @@ struct ColdFile {
 
 impl File for ColdFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut asked = self.vfs.0.lock().unwrap();
+        let is_values = self.path.extension().is_some_and(|end| end == "values");
+        if asked.keeps_pages && is_values {
+            let end = offset + buffer.len() as u64;
+            for page in offset / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+                if !asked.is_resident(&self.path, (page * PAGE_BYTES).max(offset)) {
+                    asked.waits += 1;
+                    asked.pages.insert((self.path.clone(), page));
+                }
+            }
+        }
+        drop(asked);
         self.file.read_at(buffer, offset)
     }
 
@@ -137,6 +170,12 @@ impl File for ColdFile {
     fn advise(&self, range: Range<u64>, advice: Advice) {
         if advice == Advice::WillNeed {
             let mut asked = self.vfs.0.lock().unwrap();
+            if asked.keeps_pages {
+                let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
+                asked
+                    .pages
+                    .extend(pages.map(|page| (self.path.clone(), page)));
+            }
             asked.advised.push((self.path.clone(), range));
         }
     }
@@ -144,11 +183,7 @@ impl File for ColdFile {
     fn is_resident(&self, offset: u64) -> bool {
         let mut asked = self.vfs.0.lock().unwrap();
         asked.looks += 1;
-        let is_asked_for = || {
-            let mut advised = asked.advised.iter();
-            advised.any(|(path, range)| *path == self.path && range.contains(&offset))
-        };
-        !asked.is_cold || !asked.is_deaf && is_asked_for()
+        asked.is_resident(&self.path, offset)
     }
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
@@ -243,6 +278,42 @@ fn a_buffer_over_a_transient_log_is_filled_by_one_call() {
     // Two single values, reads of 8, 16 and 32, and then of 64.
     let calls = vfs.take().advised.len() as u64;
     assert!(calls <= 5 + COUNT.div_ceil(READ_BUFFER_MAX), "{calls}");
+}
+
+#[test]
+fn a_scan_waits_for_few_pages_of_a_transient_log() {
+    const COUNT: u64 = 4000;
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::cold();
+    vfs.0.lock().unwrap().keeps_pages = true;
+    let options = options(&vfs, BlockSource::Buffered);
+    let (db, map, model) = filled(folder.path(), options, 200, COUNT, |number| number);
+    vfs.take();
+    check_scan(&mut map.cursor().unwrap(), &model);
+    let pages = COUNT * 200 / PAGE_BYTES;
+    let asked = vfs.take();
+    assert_eq!(db.stats().transient_log_reads, COUNT);
+    // Two for each request, of which each is twice as long as the one before.
+    assert!(
+        (1..=14).contains(&asked.waits),
+        "{} of {pages}",
+        asked.waits
+    );
+    let bytes: u64 = asked.advised.iter().map(|(_, it)| it.end - it.start).sum();
+    assert!(bytes < 3 * COUNT * 200, "{bytes}");
+
+    // A short scan asks for no more than its first requests.
+    let mut cursor = map.cursor().unwrap();
+    assert!(cursor.seek(key(COUNT / 2)).unwrap());
+    for _ in 0..30 {
+        cursor.value().unwrap();
+        assert!(cursor.next().unwrap());
+    }
+    let bytes: u64 = (vfs.take().advised.iter())
+        .filter(|(path, _)| path.extension().is_some_and(|end| end == "values"))
+        .map(|(_, it)| it.end - it.start)
+        .sum();
+    assert!(bytes <= 24 << 10, "{bytes}");
 }
 
 #[test]

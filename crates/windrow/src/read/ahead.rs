@@ -4,7 +4,8 @@
 //! cold scan would wait for the device once per value. A *prefetcher*, a second cursor over the same
 //! entries, therefore runs ahead and announces the next values to the system in batches, so that the
 //! device reads many at once. Values that are close together, as in a transient log, take one call per
-//! file and batch.
+//! file and batch. Values that a scan passes in the order of their file need no prefetcher:
+//! [`value_sequence`](super::value_sequence) asks for what follows them.
 //!
 //! A scan over cached values costs little more. It only *checks* now and then whether a value is cached,
 //! and checks more rarely after each hit. The check after two misses starts the prefetcher, and a batch of
@@ -21,6 +22,7 @@
 use std::ops::Range;
 
 use super::value_reader::ValueReader;
+use super::value_sequence::{self, ValueSequences};
 use super::visible::VisibleCursor;
 use crate::base::{FileNumber, Held, Result, Sibling};
 
@@ -59,6 +61,7 @@ pub(super) struct ReadAhead<C> {
     /// The number of announced values that the cursor has not read at the next check.
     ahead: usize,
     batch: Vec<Record>,
+    sequences: ValueSequences,
     _memory: Held,
 }
 
@@ -71,7 +74,8 @@ struct Record {
 
 impl<C: Sibling> ReadAhead<C> {
     pub(super) fn new(reader: ValueReader<'_>) -> Self {
-        let bytes = size_of::<Self>() + BATCH_VALUES_MAX * size_of::<Record>();
+        let batch = BATCH_VALUES_MAX * size_of::<Record>();
+        let bytes = size_of::<Self>() + batch + value_sequence::MEMORY_BYTES;
         Self {
             prefetcher: None,
             misses: 0,
@@ -79,6 +83,7 @@ impl<C: Sibling> ReadAhead<C> {
             batch_values: BATCH_VALUES_MIN,
             ahead: 0,
             batch: Vec::new(),
+            sequences: ValueSequences::default(),
             _memory: Held::new(reader.open.cursors(), bytes as u64),
         }
     }
@@ -87,6 +92,22 @@ impl<C: Sibling> ReadAhead<C> {
     pub(super) fn begin(&mut self) {
         self.misses = 0;
         self.interval = INTERVAL_MAX;
+    }
+
+    /// Asks for what follows the value that `pointer` leads to in its file, whose read waited for the device, if the
+    /// cursor passes this file in order.
+    pub(super) fn note_cold(&mut self, reader: ValueReader<'_>, pointer: &[u8]) {
+        let Some(record) = Self::record(reader, pointer) else {
+            return;
+        };
+        if let Some(handle) = reader.files.find(record.file)
+            && let Some(next) = self
+                .sequences
+                .note(record.file, &record.range, handle.meta.length)
+            && let Ok(file) = reader.open.get(handle.slot(), &handle.meta)
+        {
+            file.will_need(next);
+        }
     }
 
     /// The prefetcher, if it has started.

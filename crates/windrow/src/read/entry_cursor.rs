@@ -137,7 +137,11 @@ impl<C: Sibling> EntryCursor<C> {
                 values => self.until_check.set(values - 1),
             }
             let key = self.visible.key();
-            let reads = if reader.read_uncounted(key, pointer, &mut value)? {
+            let read = reader.read_uncounted(key, pointer, &mut value)?;
+            if read.is_cold {
+                self.note_cold(reader, pointer);
+            }
+            let reads = if read.is_transient {
                 &self.transient_log_reads
             } else {
                 &self.value_log_reads
@@ -146,6 +150,15 @@ impl<C: Sibling> EntryCursor<C> {
             self.fetched.get_or_init(|| value);
         }
         Ok(self.fetched.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Lets the read-ahead follow a read that waited for the device.
+    #[cold]
+    fn note_cold(&self, reader: ValueReader<'_>, pointer: &[u8]) {
+        if let Some(mut ahead) = self.ahead.take() {
+            ahead.note_cold(reader, pointer);
+            self.ahead.set(Some(ahead));
+        }
     }
 
     /// Runs the check of the read-ahead before the read of a value.

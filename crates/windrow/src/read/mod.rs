@@ -16,6 +16,7 @@ pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod tombstone_span;
 pub(crate) mod value_reader;
+mod value_sequence;
 pub(crate) mod visible;
 
 #[cfg(test)]

@@ -14,6 +14,15 @@ pub(crate) struct ValueReader<'a> {
     pub(crate) open: &'a OpenValues,
 }
 
+/// How a value was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValueRead {
+    /// The file belongs to a transient log.
+    pub(super) is_transient: bool,
+    /// The read is likely to have waited for a device.
+    pub(super) is_cold: bool,
+}
+
 impl ValueReader<'_> {
     /// The value of `key` that `pointer` refers to, without a copy if possible.
     ///
@@ -44,27 +53,29 @@ impl ValueReader<'_> {
 
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(crate) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let is_transient = self.read_uncounted(key, pointer, value)?;
-        self.open.count_reads(is_transient, 1);
+        let read = self.read_uncounted(key, pointer, value)?;
+        self.open.count_reads(read.is_transient, 1);
         Ok(())
     }
 
-    /// As [`read_into`](Self::read_into), but the caller counts the read. Returns whether the file belongs
-    /// to a transient log.
+    /// As [`read_into`](Self::read_into), but the caller counts the read.
     #[inline]
     pub(super) fn read_uncounted(
         self,
         key: &[u8],
         pointer: &[u8],
         value: &mut Vec<u8>,
-    ) -> Result<bool> {
+    ) -> Result<ValueRead> {
         let place = self.files.resolve(pointer)?;
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
             .and_then(|open| open.read_into(key, &place.pointer_in(&open)?, value));
         match read {
-            Ok(()) => Ok(place.file.is_transient),
+            Ok(is_cold) => Ok(ValueRead {
+                is_transient: place.file.is_transient,
+                is_cold,
+            }),
             Err(error) => Err(self.failure(place.file, error, key)),
         }
     }

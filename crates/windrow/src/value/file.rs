@@ -137,10 +137,20 @@ impl ValueFile {
 
     /// Asks the system, without a wait, for the record that `pointer` leads to, unless it is in memory.
     pub(crate) fn announce(&self, pointer: &ValuePointer) {
-        let end = pointer.offset.saturating_add(pointer.record_bytes);
-        if !self.file.is_resident(pointer.offset) || !self.file.is_resident(end.saturating_sub(1)) {
-            self.will_need(pointer.offset..end);
+        if !self.has_ends_in_memory(pointer) {
+            self.will_need(pointer.offset..pointer.offset.saturating_add(pointer.record_bytes));
         }
+    }
+
+    /// Whether the first and the last byte of the record that `pointer` leads to are in memory.
+    fn has_ends_in_memory(&self, pointer: &ValuePointer) -> bool {
+        let last = pointer
+            .offset
+            .saturating_add(pointer.record_bytes)
+            .saturating_sub(1);
+        let page = |offset: u64| offset / PAGE_BYTES as u64;
+        self.file.is_resident(pointer.offset)
+            && (page(last) == page(pointer.offset) || self.file.is_resident(last))
     }
 
     /// The value of `key` that `pointer` leads to, in place if possible.
@@ -162,15 +172,15 @@ impl ValueFile {
     }
 
     /// Replaces the content of `value` by the value of `key` that `pointer` leads to. An error leaves
-    /// `value` empty.
+    /// `value` empty. Returns whether the read is likely to have waited for a device.
     pub(crate) fn read_into(
         &self,
         key: &[u8],
         pointer: &ValuePointer,
         value: &mut Vec<u8>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let outcome = match self.region_with(pointer.offset, pointer.record_bytes) {
-            Some(region) => self.copy(region, key, pointer, value),
+            Some(region) => self.copy(region, key, pointer, value).map(|()| false),
             None => self.load(key, pointer, value),
         };
         if outcome.is_err() {
@@ -243,11 +253,13 @@ impl ValueFile {
         self.located(record::decompress(codec, body, value), pointer)
     }
 
-    /// Reads the record into `value`, then moves the value to the front or decompresses it.
-    fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<()> {
+    /// Reads the record into `value`, then moves the value to the front or decompresses it. Returns whether it was not
+    /// in memory; a growing file counts as being in memory.
+    fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<bool> {
         self.located(pointer.check_within(&self.meta), pointer)?;
         let is_buffered = self.region.is_none() && !self.meta.is_growing();
-        if is_buffered && !self.file.is_resident(pointer.offset) {
+        let is_cold = self.region.is_some() || is_buffered && !self.has_ends_in_memory(pointer);
+        if is_buffered && is_cold {
             self.clock.note_cold_read(1);
         }
         let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
@@ -259,10 +271,11 @@ impl ValueFile {
         let start = length - body.len();
         if codec == Compression::None {
             value.drain(..start);
-            return Ok(());
+            return Ok(is_cold);
         }
         let record = std::mem::take(value);
-        self.located(record::decompress(codec, &record[start..], value), pointer)
+        let unpacked = record::decompress(codec, &record[start..], value);
+        self.located(unpacked, pointer).map(|()| is_cold)
     }
 
     /// The unverified record that `pointer` leads to, and its end in the mapping.

@@ -84,7 +84,8 @@ impl Sequence {
             self.edge = if self.is_forward { block + 1 } else { block };
             return Ok(None);
         }
-        let half = self.request_bytes / 2;
+        // The present request has half the bytes of the next one.
+        let half = self.request_bytes / 4;
         let ahead = if self.is_forward {
             let from = self.edge.max(block);
             if from >= range.end {

@@ -36,7 +36,7 @@ fn read_in_every_way(
         let mut buffer = b"before".to_vec();
         let outcome = file.read_into(key, pointer, &mut buffer);
         assert!(outcome.is_ok() || buffer.is_empty());
-        outcomes.push(outcome.map(|()| buffer));
+        outcomes.push(outcome.map(|_| buffer));
     }
     let mut read_buffers = read_buffers(vfs);
     let outcome = read_buffers.read(meta, key, pointer);
