@@ -89,6 +89,11 @@ metrics! { LIFETIME of LifetimeStats:
         "Bytes of tables read by consolidations.";
     Counter "windrow_trivial_moves_total" trivial_moves,
         "Files moved down a level by an edit alone.";
+    Counter "windrow_operands_total" operands, "Operands of merge operators that callers wrote.";
+    Counter "windrow_folded_entries_total" entries_folded,
+        "Entries that flushes and compactions folded into others.";
+    Counter "windrow_failed_folds_total" folds_failed,
+        "Folds of flushes and compactions that the merge operator failed, or whose value is damaged.";
     Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
         "Bytes of values written to transient logs by flushes.";
     Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,

@@ -1,11 +1,19 @@
 //! Random histories: the operations of a user, fixed by a seed.
 
 use crate::Random;
-use crate::model::Change;
+use crate::model::{Change, Effect};
 use windrow::Durability;
 
 /// The keyspace that each history uses.
 pub const FIRST_KEYSPACE: &str = "keyspace-0";
+
+/// The most keyspaces of a history.
+pub const KEYSPACES_MAX: usize = 3;
+
+/// The name of a keyspace.
+pub fn keyspace_name(number: usize) -> String {
+    format!("keyspace-{number}")
+}
 
 /// One step of a history.
 #[derive(Debug, Clone)]
@@ -55,7 +63,7 @@ impl Default for Profile {
     fn default() -> Self {
         Self {
             keys: 60,
-            keyspaces: 3,
+            keyspaces: KEYSPACES_MAX,
             synced: 30,
             kills: true,
         }
@@ -122,7 +130,7 @@ impl Generator {
     /// The name of a keyspace that the history uses.
     pub fn keyspace(&mut self) -> String {
         let number = self.random.index(self.profile.keyspaces);
-        format!("keyspace-{number}")
+        keyspace_name(number)
     }
 
     fn write(&mut self) -> Operation {
@@ -142,8 +150,12 @@ impl Generator {
 
     fn change(&mut self) -> Change {
         let (keyspace, key) = (self.keyspace(), self.key());
-        let value = (!self.random.chance(1, 4)).then(|| self.value());
-        (keyspace, key, value)
+        let effect = match self.random.below(4) {
+            0 => Effect::Remove,
+            1 => Effect::Append(self.value()),
+            _ => Effect::Insert(self.value()),
+        };
+        (keyspace, key, effect)
     }
 
     fn value(&mut self) -> Vec<u8> {

@@ -15,8 +15,33 @@ pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 /// All keyspaces that have entries.
 pub type Contents = BTreeMap<String, Entries>;
 
-/// One change: keyspace, key, and the value or `None` for a removal.
-pub type Change = (String, Vec<u8>, Option<Vec<u8>>);
+/// One change: keyspace, key, and what happens to the key.
+pub type Change = (String, Vec<u8>, Effect);
+
+/// What a change does to its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// It gets this value.
+    Insert(Vec<u8>),
+    /// It is removed.
+    Remove,
+    /// The merge operator appends this operand.
+    Append(Vec<u8>),
+}
+
+/// What the merge operator of all keyspaces puts between two operands.
+pub const SEPARATOR: u8 = b'|';
+
+impl Effect {
+    /// The value of a key that had `old`.
+    fn apply(&self, old: Option<&Vec<u8>>) -> Option<Vec<u8>> {
+        match (self, old) {
+            (Self::Remove, _) => None,
+            (Self::Insert(value), _) | (Self::Append(value), None) => Some(value.clone()),
+            (Self::Append(operand), Some(old)) => Some([old, &[SEPARATOR][..], operand].concat()),
+        }
+    }
+}
 
 /// How far the user can rely on a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,16 +94,12 @@ impl Model {
     /// Begins a commit of `changes`; its status is unknown.
     pub fn begin(&mut self, changes: Vec<Change>) {
         let mut hash = self.hashes[self.commits.len()];
-        for (keyspace, key, value) in &changes {
+        for (keyspace, key, effect) in &changes {
             let entries = self.current.entry(keyspace.clone()).or_default();
-            let old = match value {
-                Some(value) => entries.insert(key.clone(), value.clone()),
-                None => entries.remove(key),
-            };
-            if let Some(old) = old {
-                hash ^= entry_hash(keyspace, key, &old);
+            if let Some(old) = entries.get(key) {
+                hash ^= entry_hash(keyspace, key, old);
             }
-            if let Some(value) = value {
+            if let Some(value) = change(entries, key, effect) {
                 hash ^= entry_hash(keyspace, key, value);
             }
             if entries.is_empty() {
@@ -151,15 +172,11 @@ impl Model {
     /// The state after `count` commits.
     pub fn state(&self, count: usize) -> Contents {
         let mut contents = self.base.clone();
-        for (keyspace, key, value) in self.commits[..count]
+        for (keyspace, key, effect) in self.commits[..count]
             .iter()
             .flat_map(|(changes, _)| changes)
         {
-            let entries = contents.entry(keyspace.clone()).or_default();
-            match value {
-                Some(value) => entries.insert(key.clone(), value.clone()),
-                None => entries.remove(key),
-            };
+            change(contents.entry(keyspace.clone()).or_default(), key, effect);
         }
         contents.retain(|_, entries| !entries.is_empty());
         contents
@@ -216,6 +233,16 @@ impl Model {
         outcome.expect("a string can be written to");
         text
     }
+}
+
+/// Applies `effect` to `key`; returns its value.
+fn change<'a>(entries: &'a mut Entries, key: &[u8], effect: &Effect) -> Option<&'a Vec<u8>> {
+    if let Some(value) = effect.apply(entries.get(key)) {
+        entries.insert(key.to_vec(), value);
+    } else {
+        entries.remove(key);
+    }
+    entries.get(key)
 }
 
 /// The differences of two contents, one sentence each.
@@ -275,7 +302,7 @@ mod tests {
     use super::*;
 
     fn put(key: &str, value: &str) -> Change {
-        ("main".into(), key.into(), Some(value.into()))
+        ("main".into(), key.into(), Effect::Insert(value.into()))
     }
 
     fn history() -> Model {
@@ -284,7 +311,7 @@ mod tests {
         model.finish(Status::Durable);
         model.begin(vec![put("a", "2"), put("b", "2")]);
         model.finish(Status::Buffered);
-        model.begin(vec![("main".into(), b"a".to_vec(), None)]);
+        model.begin(vec![("main".into(), b"a".to_vec(), Effect::Remove)]);
         model
     }
 

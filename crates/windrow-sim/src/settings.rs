@@ -1,9 +1,11 @@
 //! Option sets that make small databases have everything that large ones have.
 
-use crate::history::FIRST_KEYSPACE;
+use crate::history::{FIRST_KEYSPACE, KEYSPACES_MAX, keyspace_name};
+use crate::model::SEPARATOR;
 use crate::{SimDisk, SteppedRuntime};
 use std::sync::Arc;
 use std::time::Duration;
+use windrow::operators::Append;
 use windrow::{
     BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, MediumInPlace,
     MediumOrder, Options, Result, SegmentLimit,
@@ -116,8 +118,11 @@ impl Setting {
 
     /// The options, on a simulated disk with a stepped runtime.
     pub fn on(&self, disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
-        self.options
-            .clone()
+        let appending = (0..KEYSPACES_MAX).fold(self.options.clone(), |options, number| {
+            let append = Arc::new(Append::new([SEPARATOR]));
+            options.with_merge_operator(keyspace_name(number), append)
+        });
+        appending
             .with_vfs(Arc::new(disk.clone()))
             .with_runtime(Arc::new(runtime.clone()))
     }

@@ -38,6 +38,8 @@ pub mod inspect;
 mod log;
 mod manifest;
 mod memtable;
+mod merge_operator;
+pub mod operators;
 mod options;
 mod policy;
 mod read;
@@ -63,6 +65,7 @@ pub use engine::{
     ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
+pub use merge_operator::{MergeError, MergeOperator, Operands};
 pub use options::{
     BlockSource, Durability, FilterAllocation, Isolation, KeyspaceOptions, MediumInPlace,
     MediumOrder, Options, Preset, SegmentLimit,

@@ -14,10 +14,12 @@ use check::{faults, report};
 
 use crate::base::Result;
 use crate::events::{EventListener, Listener};
+use crate::merge_operator::{KeyspaceOperator, MergeOperator, MergeOperators};
+use crate::operators;
 use crate::runtime::{Runtime, Threads};
 use crate::vfs::{OsVfs, Vfs};
 
-pub(crate) use check::{check_key, check_value};
+pub(crate) use check::{check_key, check_operand, check_value};
 pub use choices::{
     BlockSource, Durability, FilterAllocation, Isolation, MediumInPlace, MediumOrder, Preset,
     SegmentLimit,
@@ -79,6 +81,7 @@ pub struct Options {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) listener: Listener,
+    pub(crate) merge_operators: MergeOperators,
 }
 
 impl Default for Options {
@@ -100,6 +103,7 @@ impl Default for Options {
             vfs: Arc::new(OsVfs),
             runtime: Arc::new(Threads::default()),
             listener: Listener::default(),
+            merge_operators: MergeOperators::default(),
         }
     }
 }
@@ -135,6 +139,34 @@ impl Options {
     pub fn with_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Listener::new(listener);
         self
+    }
+
+    /// Gives the keyspace of this name a merge operator, which folds the operands of
+    /// [`Keyspace::merge`](crate::Keyspace::merge). The database records the name of the operator when it opens or
+    /// creates the keyspace. From then on the keyspace keeps this operator: an open with another one fails. A keyspace
+    /// that is renamed keeps it, too; later opens give it by the new name. An open without it reads and writes everything but keys with operands that are not folded yet. Ready
+    /// [`operators`](crate::operators) are found by their recorded names.
+    #[must_use]
+    pub fn with_merge_operator(
+        mut self,
+        keyspace: impl Into<String>,
+        operator: Arc<dyn MergeOperator>,
+    ) -> Self {
+        self.merge_operators.register(keyspace.into(), operator);
+        self
+    }
+
+    /// The merge operator of a keyspace whose manifest has `recorded`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if another one is given to it.
+    pub(crate) fn merge_operator(
+        &self,
+        keyspace: &str,
+        recorded: Option<&str>,
+    ) -> Result<KeyspaceOperator> {
+        self.merge_operators
+            .of_keyspace(keyspace, recorded, operators::by_name)
     }
 
     /// Checks every field.

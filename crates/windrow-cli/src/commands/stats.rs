@@ -120,6 +120,9 @@ fn totals(stats: &Stats) -> Table {
         ("compactions", done.compactions),
         ("segments appended", done.appends),
         ("trivial moves", done.trivial_moves),
+        ("operands written", done.operands),
+        ("entries folded", done.entries_folded),
+        ("folds failed", done.folds_failed),
         ("garbage collections", done.garbage_collections),
         ("garbage values collected", done.gc_values_dropped),
     ];

@@ -3,7 +3,7 @@
 use super::held::Held;
 use super::{CHECKPOINT, Session, contents, verify};
 use crate::history::Operation;
-use crate::model::{Change, Contents, Status, differences};
+use crate::model::{Change, Contents, Effect, Status, differences};
 use std::collections::BTreeSet;
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
 
@@ -82,7 +82,7 @@ impl Session {
             keys.extend(entries.map(|(key, _)| key.clone()));
         }
         drop(model);
-        let removal = |key| (name.to_owned(), key, None);
+        let removal = |key| (name.to_owned(), key, Effect::Remove);
         let changes = keys.into_iter().map(removal).collect();
         self.change(changes, Status::Durable, |session| {
             session.db().drop_keyspace(name)
@@ -117,10 +117,12 @@ impl Session {
         let mut changes = Vec::new();
         for (name, other) in [(first, second), (second, first)] {
             let entries = contents.get(name).into_iter().flatten();
-            changes.extend(entries.map(|(key, _)| (name.to_owned(), key.clone(), None)));
+            changes.extend(entries.map(|(key, _)| (name.to_owned(), key.clone(), Effect::Remove)));
             let entries = contents.get(other).into_iter().flatten();
             changes.extend(
-                entries.map(|(key, value)| (name.to_owned(), key.clone(), Some(value.clone()))),
+                entries.map(|(key, value)| {
+                    (name.to_owned(), key.clone(), Effect::Insert(value.clone()))
+                }),
             );
         }
         self.change(changes, Status::Durable, |session| {
@@ -222,17 +224,19 @@ impl Session {
         changes: &[Change],
         durability: Durability,
     ) -> Result<()> {
-        if let ([keyspace], [(_, key, value)]) = (keyspaces, changes) {
-            return match value {
-                Some(value) => keyspace.insert_with(key, value, durability),
-                None => keyspace.remove_with(key, durability),
+        if let ([keyspace], [(_, key, effect)]) = (keyspaces, changes) {
+            return match effect {
+                Effect::Insert(value) => keyspace.insert_with(key, value, durability),
+                Effect::Remove => keyspace.remove_with(key, durability),
+                Effect::Append(operand) => keyspace.merge_with(key, operand, durability),
             };
         }
         let mut batch = Batch::new();
-        for (keyspace, (_, key, value)) in keyspaces.iter().zip(changes) {
-            match value {
-                Some(value) => batch.insert(keyspace, key, value)?,
-                None => batch.remove(keyspace, key)?,
+        for (keyspace, (_, key, effect)) in keyspaces.iter().zip(changes) {
+            match effect {
+                Effect::Insert(value) => batch.insert(keyspace, key, value)?,
+                Effect::Remove => batch.remove(keyspace, key)?,
+                Effect::Append(operand) => batch.merge(keyspace, key, operand)?,
             }
         }
         self.db().write_with(&batch, durability)

@@ -7,7 +7,7 @@ use super::steps::{StepNames, in_recovery, required};
 use super::{Recovered, Replay, Seeds, recover, setting_of, write_counts};
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{FIRST_KEYSPACE, Generator, Operation, Profile};
-use crate::model::{Bounds, Change, Contents, differences};
+use crate::model::{Bounds, Change, Contents, Effect, differences};
 use crate::session::{CHECKPOINT, FOLDER, JOBS_MAX, Session, SharedModel, check, contents, verify};
 use crate::settings::Setting;
 use crate::{Model, Random, SteppedRuntime, combine};
@@ -374,7 +374,11 @@ impl Sweep<'_> {
                 runtime.run_until_idle(JOBS_MAX);
                 verify(&db)?;
             }
-            Ok((FIRST_KEYSPACE.to_owned(), key, Some(b"again".to_vec())))
+            Ok((
+                FIRST_KEYSPACE.to_owned(),
+                key,
+                Effect::Insert(b"again".to_vec()),
+            ))
         };
         let change = write().expect("a recovered database can be written");
         let image = disk.crash(CrashPolicy::DropUnsynced).image();

@@ -7,7 +7,7 @@
 use super::{Replay, Seeds};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
 use crate::history::{Generator, Operation, Profile};
-use crate::model::{Contents, differences};
+use crate::model::{Contents, Effect, differences};
 use crate::session::{FOLDER, JOBS_MAX, Session, contents};
 use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
@@ -143,7 +143,11 @@ impl Victim {
                 ProcessEnd::Killed => {
                     session.db().persist()?;
                     // The record of this write says that everything before it is durable.
-                    let last = ("keyspace-0".to_owned(), b"last".to_vec(), Some(vec![1]));
+                    let last = (
+                        "keyspace-0".to_owned(),
+                        b"last".to_vec(),
+                        Effect::Insert(vec![1]),
+                    );
                     session.write(&[last], Durability::Buffered)?;
                 }
             }

@@ -6,6 +6,7 @@
 use super::{Replay, Seeds, check_crashes, setting_of, write_counts};
 use crate::disk::CrashPolicy;
 use crate::history::{Generator, Operation, Profile};
+use crate::model::Effect;
 use crate::session::Session;
 use crate::settings::Setting;
 use clap::Args;
@@ -103,7 +104,10 @@ fn use_reserve(session: &mut Session) {
         let Some(name) = session.db().keyspace_names().into_iter().next() else {
             return Ok(());
         };
-        session.write(&[(name, b"gone".to_vec(), None)], Durability::Sync)
+        session.write(
+            &[(name, b"gone".to_vec(), Effect::Remove)],
+            Durability::Sync,
+        )
     };
     let mut use_it = || {
         if session.is_open() {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 27] = [
+const EDIT_RECORDS: [&str; 28] = [
     "format version",
     "next id",
     "create keyspace",
@@ -36,6 +36,7 @@ const EDIT_RECORDS: [&str; 27] = [
     "keyspace totals",
     "count references",
     "rename keyspace",
+    "merge operator",
 ];
 
 /// The index of "add value log" in these.

@@ -12,7 +12,7 @@ use crate::options::{self, Durability};
 
 /// Writes to any keyspaces of one database. [`Db::write`](super::Db::write) commits them as one.
 ///
-/// A later write to a key replaces an earlier one. A batch can be written more than once. After
+/// A later write to a key replaces an earlier one, or adds an operand to it. A batch can be written more than once. After
 /// [`clear`](Self::clear) it can be filled again without new memory.
 #[derive(Clone, Default)]
 pub struct Batch {
@@ -51,6 +51,20 @@ impl Batch {
     /// As [`insert`](Self::insert).
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Tombstone, key.as_ref(), &[])
+    }
+
+    /// Adds a write of an operand, as [`Keyspace::merge`] does.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`Keyspace::merge`].
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        keyspace.check_operand(operand.as_ref())?;
+        self.add(keyspace, Kind::Operand, key.as_ref(), operand.as_ref())
     }
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {

@@ -216,6 +216,50 @@ impl Keyspace {
         engine.change(self.core(), key, self.default_durability(), decide)
     }
 
+    /// Writes an operand, which the keyspace's merge operator folds into the value of `key`. It reads nothing, so it costs
+    /// as much as an [`insert`](Self::insert), and increments of several threads all count. See
+    /// [`MergeOperator`](crate::MergeOperator).
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert). `InvalidArgument` if the operand has more than 1 MiB, or if the open of the database
+    /// gave the keyspace no merge operator. An operand that the operator cannot fold is no error here: reads of the key
+    /// return it.
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_with(key, operand, self.default_durability())
+    }
+
+    /// Writes an operand with the given durability.
+    ///
+    /// # Errors
+    /// As [`merge`](Self::merge).
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        options::check_key(key)?;
+        self.check_operand(operand)?;
+        self.write_one(Kind::Operand, key, operand, durability)
+    }
+
+    /// Checks that an operand has a sound length and can be folded.
+    pub(super) fn check_operand(&self, operand: &[u8]) -> Result<()> {
+        options::check_operand(operand)?;
+        if self.core().can_fold() {
+            return Ok(());
+        }
+        let message = format!(
+            "this open of the database gave keyspace \"{}\" no merge operator",
+            self.name()
+        );
+        Err(Error::invalid_argument(message))
+    }
+
     /// The state of the keyspace at `snapshot`.
     ///
     /// # Errors
@@ -232,7 +276,7 @@ impl Keyspace {
     }
 
     /// Flushes all memtables, then compacts all entries in `range` down to the deepest level that holds data. Entries
-    /// that no reader can see are dropped. The calling thread does the work; free background threads help with large
+    /// that no reader can see are dropped, and operands are folded. The calling thread does the work; free background threads help with large
     /// compactions.
     ///
     /// # Errors

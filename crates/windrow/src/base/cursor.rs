@@ -1,6 +1,6 @@
 //! The cursor interface of every sorted source of entries.
 
-use super::{Result, SequenceNumber, Trailer};
+use super::{Kind, Result, SequenceNumber, Trailer};
 
 /// The outcome of a `next`, in one word: all layers return it at each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +32,13 @@ impl Step {
         self.0 & Self::REPEATS != 0
     }
 
-    /// Whether there is an entry, of a new key, that is no tombstone and at most `sequence`.
+    /// Whether there is an entry, of a new key, that is a value or a pointer and at most `sequence`.
     #[inline]
     pub(crate) fn is_new_value(self, sequence: SequenceNumber) -> bool {
-        // The lowest byte holds the kind, 0 for a tombstone, and the mark of a repeated key.
+        // The lowest byte holds the kind and the mark of a repeated key. The kinds of values are between those of
+        // tombstones, 0, and operands.
         let low = self.0 & u64::from(u8::MAX);
-        low.wrapping_sub(1) < Self::REPEATS - 1 && self.0 >> 8 <= sequence
+        low.wrapping_sub(1) < Kind::Operand as u64 - 1 && self.0 >> 8 <= sequence
     }
 
     /// The sequence number and kind of the entry. There must be one.

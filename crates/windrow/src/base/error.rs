@@ -39,6 +39,9 @@ pub enum ErrorKind {
     ReadOnly,
     /// Another write came in between: nothing was written; try the transaction again. [`Error::conflict`] has the key.
     Conflict,
+    /// The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost; the
+    /// read works again once the operator does.
+    Merge,
 }
 
 /// An error: a kind, a sentence and its source.

@@ -23,11 +23,12 @@ pub enum Kind {
     TransientPointer = 2,
     /// The value is in a value log, and a pointer to it beside the key.
     ValueLogPointer = 3,
+    /// An operand, which the merge operator of the keyspace folds into the older versions of the key.
+    Operand = 4,
 }
 
-/// First and last code that later versions of the format may use: range tombstones, merge operands,
-/// expiring values.
-pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 4..=7;
+/// First and last code that later versions of the format may use: range tombstones, expiring values.
+pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 5..=7;
 
 impl Kind {
     /// The kind with this code on disk; `None` if the code is unknown.
@@ -37,6 +38,7 @@ impl Kind {
             1 => Some(Self::Value),
             2 => Some(Self::TransientPointer),
             3 => Some(Self::ValueLogPointer),
+            4 => Some(Self::Operand),
             _ => None,
         }
     }
@@ -84,6 +86,7 @@ impl Trailer {
             0 => Kind::Tombstone,
             2 => Kind::TransientPointer,
             3 => Kind::ValueLogPointer,
+            4 => Kind::Operand,
             _ => Kind::Value,
         }
     }
@@ -108,6 +111,18 @@ impl Trailer {
     /// Whether a pointer stands where the value would be.
     #[inline]
     pub(crate) fn is_pointer(self) -> bool {
+        self.code() >> 1 == 1
+    }
+
+    /// Whether this entry is an operand.
+    #[inline]
+    pub(crate) fn is_operand(self) -> bool {
+        self.code() == Kind::Operand as u8
+    }
+
+    /// Whether the answer to a read is not the value beside the key: the entry is a pointer or an operand.
+    #[inline]
+    pub(crate) fn is_indirect(self) -> bool {
         self.code() > Kind::Value as u8
     }
 }

@@ -113,6 +113,12 @@ counters! {
     subcompactions = 22;
     /// Files moved down a level without rewriting.
     trivial_moves = 23;
+    /// Operands that callers wrote.
+    operands = 24;
+    /// Entries that flushes and compactions have folded into others: operands, and the entries below them.
+    entries_folded = 25;
+    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands stay.
+    folds_failed = 26;
 }
 
 impl LifetimeStats {

@@ -12,6 +12,9 @@ pub const VALUE_BYTES_SEPARATED_MIN: usize = 64;
 /// A longer value is large under all options, in bytes.
 pub const VALUE_BYTES_IN_PLACE_MAX: usize = 1024 * 1024;
 
+/// The longest operand of a merge operator, in bytes. Operands are always beside their keys.
+pub const OPERAND_BYTES_MAX: usize = VALUE_BYTES_IN_PLACE_MAX;
+
 /// A longer value is not compressed: that would take as much memory again, in bytes.
 pub(crate) const VALUE_BYTES_COMPRESSED_MAX: usize = 16 * 1024 * 1024;
 

@@ -3,14 +3,16 @@
 //! Invariants:
 //! - I1: Entries in = entries out + entries dropped, by reason. Entries in is the count of the inputs in
 //!   the manifest. A mismatch fails the job, in release builds too.
-//! - I2: Memory is bounded by the read buffers of the inputs and the write buffer of one output.
+//! - I2: Memory is bounded by the read buffers of the inputs, the write buffer of one output, and the operands of one
+//!   key.
 //!
 //! Concurrency: owned by one thread. [`policy`](crate::policy) decides for each entry.
 
+use super::fold::{FoldCounts, Folder};
 use super::output::{Output, OutputFiles};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber};
-use crate::policy::{ReadPoints, Verdict, keep};
+use crate::base::{Cursor, Error, ErrorKind, Kind, Result};
+use crate::policy::{Met, ReadPoints, Verdict, keep};
 
 /// The result of a flush, a compaction or a subcompaction.
 #[derive(Debug)]
@@ -20,6 +22,7 @@ pub(crate) struct MergeResult<'a> {
     pub(crate) entries: u64,
     /// The bytes of transient logs and of relocation tables that were read.
     pub(crate) transient_log_bytes_read: u64,
+    pub(crate) folds: FoldCounts,
 }
 
 /// The keys of a subcompaction: from `from`, to before `to`. `None` is no bound.
@@ -39,7 +42,8 @@ struct Counts {
     spent: u64,
 }
 
-/// Writes the entries of `input` in `range` that a reader at `readers` can see to `output`.
+/// Writes the entries of `input` in `range` that a reader at `readers` can see to `output`, with operands folded by
+/// `folder`.
 ///
 /// `deeper` returns whether older data outside the inputs may hold a key; its calls have ascending keys.
 /// After all subcompactions, [`check_entries`] checks that all entries were read.
@@ -48,11 +52,12 @@ pub(crate) fn merge<'a>(
     range: SubcompactionRange<'_>,
     mut output: Output<'a, '_>,
     readers: &ReadPoints,
+    mut folder: Folder<'_>,
     mut deeper: impl FnMut(&[u8]) -> bool,
 ) -> Result<MergeResult<'a>> {
     let mut counts = Counts::default();
     let mut key = Vec::new();
-    let mut newer: Option<SequenceNumber> = None;
+    let mut newer: Option<Met> = None;
     match range.from {
         Some(from) => input.seek(from, SEQUENCE_MAX)?,
         None => input.seek_to_first()?,
@@ -62,6 +67,7 @@ pub(crate) fn merge<'a>(
             if range.to.is_some_and(|to| to <= input.key()) {
                 break;
             }
+            folder.finish(&key, &mut output, || !deeper(&key))?;
             newer = None;
             key.clear();
             key.extend_from_slice(input.key());
@@ -69,8 +75,14 @@ pub(crate) fn merge<'a>(
         }
         counts.entries += 1;
         let trailer = input.trailer();
-        match keep(trailer, newer, readers, || deeper(&key)) {
-            Verdict::Keep => output.add(&key, trailer, input.value())?,
+        let verdict = keep(trailer, newer, readers, || deeper(&key));
+        if folder.is_open() && verdict != Verdict::Joins {
+            // An older version is left, whether it is kept or not.
+            folder.finish(&key, &mut output, || false)?;
+        }
+        match verdict {
+            Verdict::Keep if !trailer.is_operand() => output.add(&key, trailer, input.value())?,
+            Verdict::Keep | Verdict::Joins => folder.add(trailer, input.value()),
             Verdict::Superseded => {
                 counts.superseded += 1;
                 if trailer.kind() == Kind::ValueLogPointer {
@@ -79,17 +91,18 @@ pub(crate) fn merge<'a>(
             }
             Verdict::Spent => counts.spent += 1,
         }
-        newer = Some(trailer.sequence());
+        newer = Some(Met::new(trailer, verdict));
         input.next()?;
     }
-    let written = output.entries();
-    if counts.entries != written + counts.superseded + counts.spent {
+    folder.finish(&key, &mut output, || !deeper(&key))?;
+    let (written, folds) = (output.entries(), folder.counts());
+    if counts.entries != written + counts.superseded + counts.spent + folds.folded {
         return Err(Error::new(
             ErrorKind::Corruption,
             format!(
-                "a job read {} entries, wrote {written}, and dropped {} superseded entries and {} \
+                "a job read {} entries, wrote {written}, folded {}, and dropped {} superseded entries and {} \
                  tombstones: the counts do not add up, and its output is removed",
-                counts.entries, counts.superseded, counts.spent
+                counts.entries, folds.folded, counts.superseded, counts.spent
             ),
         ));
     }
@@ -97,6 +110,7 @@ pub(crate) fn merge<'a>(
         transient_log_bytes_read: output.transient_log_bytes_read(),
         written: output.finish()?,
         entries: counts.entries,
+        folds,
     })
 }
 

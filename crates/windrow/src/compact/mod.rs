@@ -1,10 +1,13 @@
 //! Layer 4: the work of flushes, compactions and garbage collections. They read inputs and write
 //! outputs; the policy decides.
 //!
-//! [`merge`] reads sorted entries and writes them to an [`output`], which places their [`values`].
+//! [`merge`] reads sorted entries, [folds](fold) operands, and writes the rest to an [`output`], which places their
+//! [`values`].
 //! [`unsorted_values`] is a variant for measurements. [`garbage_collection`] copies live values of value
 //! logs. A [`job`] gets the engine's services; its files are [`pending_files`] until an edit names them.
 
+pub(crate) mod fold;
+mod folded_value_log;
 pub(crate) mod garbage_collection;
 pub(crate) mod job;
 pub(crate) mod merge;

@@ -44,6 +44,8 @@ pub(crate) struct OutputFiles<'a> {
     pub(crate) grown: Vec<FileMeta>,
     /// Transient log files.
     pub(crate) transient_logs: Vec<ValueFileMeta>,
+    /// Value logs with the large results of folds.
+    pub(crate) value_logs: Vec<ValueFileMeta>,
     pub(crate) discard_lists: Vec<DiscardList>,
     /// The references of all written segments to value logs.
     pub(crate) log_references: ReferenceChanges,
@@ -143,8 +145,22 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     /// Appends an entry of the last begun key.
     pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
+        self.write(key, trailer, value, false)
+    }
+
+    /// Appends an entry of the last begun key, with a value or an operand that a fold has made.
+    pub(crate) fn add_folded(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
+        self.write(key, trailer, value, true)
+    }
+
+    fn write(&mut self, key: &[u8], trailer: Trailer, value: &[u8], is_folded: bool) -> Result<()> {
         let before = self.values.bytes_written();
-        let (trailer, value) = self.values.place(&mut self.pending, key, trailer, value)?;
+        let (values, pending) = (&mut self.values, &mut self.pending);
+        let (trailer, value) = if is_folded {
+            values.place_folded(pending, key, trailer, value)?
+        } else {
+            values.place(pending, key, trailer, value)?
+        };
         if self.writer.is_none() {
             let writer = match (self.target, self.targets) {
                 (None, _) => Self::open_file(&self.options, &mut self.pending)?,
@@ -220,7 +236,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
     pub(crate) fn finish(mut self) -> Result<OutputFiles<'a>> {
         self.close_file()?;
         self.request_io()?;
-        let transient_logs = self.values.finish()?;
+        let (transient_logs, value_logs) = self.values.finish()?;
         let discard_list = self.discard_list.map(DiscardListWriter::finish);
         let discard_list = discard_list.transpose()?;
         if self.pending.has_new_files() {
@@ -230,6 +246,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             tables: self.finished,
             grown: self.grown,
             transient_logs,
+            value_logs,
             discard_lists: discard_list.into_iter().collect(),
             log_references: self.log_references,
             pending: self.pending,

@@ -10,7 +10,7 @@ use super::job::JobContext;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
 use crate::table::truncate_table;
-use crate::value::DiscardListWriter;
+use crate::value::{DiscardListWriter, ValueWriter};
 
 /// A change of a job on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,15 @@ impl<'a> PendingFiles<'a> {
     /// Adds the appended bytes behind `end` of table file `number`.
     pub(super) fn add_append(&mut self, number: FileNumber, end: u64) {
         self.files.push(PendingFile::Appended(number, end));
+    }
+
+    /// Creates a value file.
+    pub(super) fn create_value_file(&mut self) -> Result<ValueWriter> {
+        let context = self.context;
+        let number = FileNumber(context.allocate_id()?);
+        let writer = ValueWriter::create(context.vfs(), context.directory(), number)?;
+        self.add(FileName::Values(number));
+        Ok(writer)
     }
 
     /// Creates a discard list.

@@ -10,7 +10,7 @@
 
 use super::output::Output;
 use crate::base::{Cursor, Kind, Result, SequenceNumber};
-use crate::policy::{ReadPoints, Verdict, keep};
+use crate::policy::{Met, ReadPoints, Verdict, keep};
 
 /// Writes the values of `input` that a reader at `readers` can see to `output`. `input` must not change.
 pub(crate) fn write_ahead(
@@ -28,23 +28,18 @@ pub(crate) fn write_ahead(
 /// The entries with values that a flush keeps, oldest first.
 fn kept(input: &mut impl Cursor, readers: &ReadPoints) -> Result<Vec<(SequenceNumber, Box<[u8]>)>> {
     let mut kept: Vec<(SequenceNumber, Box<[u8]>)> = Vec::new();
-    let mut newest: Option<(Box<[u8]>, SequenceNumber)> = None;
+    let mut newest: Option<(Box<[u8]>, Met)> = None;
     input.seek_to_first()?;
     while input.is_valid() {
         let trailer = input.trailer();
         let newer = newest.as_ref().filter(|(key, _)| **key == *input.key());
         // Deeper runs may hold older versions.
-        let verdict = keep(
-            trailer,
-            newer.map(|(_, sequence)| *sequence),
-            readers,
-            || true,
-        );
+        let verdict = keep(trailer, newer.map(|(_, met)| *met), readers, || true);
         let key: Box<[u8]> = input.key().into();
         if verdict == Verdict::Keep && trailer.kind() == Kind::Value {
             kept.push((trailer.sequence(), key.clone()));
         }
-        newest = Some((key, trailer.sequence()));
+        newest = Some((key, Met::new(trailer, verdict)));
         input.next()?;
     }
     kept.sort_unstable_by_key(|(sequence, _)| *sequence);

@@ -8,6 +8,9 @@
 //! a read buffer (PX-M6). Any other compaction copies the pointers. It rewrites only the values of the
 //! transient log files that the policy selects. It replaces pointers to collected value logs.
 //!
+//! A value that operands were folded to is placed by its size, like any other. A large one goes to a
+//! [value log of the job](super::folded_value_log).
+//!
 //! Invariants:
 //! - I1: A value in place is never separated again.
 //! - I2: A transient log file is complete and durable before [`Values::finish`] returns it.
@@ -16,11 +19,11 @@
 
 use std::collections::BTreeSet;
 
+use super::folded_value_log::FoldedValueLog;
 use super::pending_files::PendingFiles;
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber, Kind, Result, SequenceNumber, Trailer};
 use crate::manifest::ValueFiles;
-use crate::manifest::names::FileName;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
 use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, ValueWriter};
@@ -49,6 +52,8 @@ pub(crate) struct Separation {
     /// The bytes of the last pointer.
     pointer: Vec<u8>,
     bytes_written: u64,
+    /// Takes the large results of folds.
+    large: FoldedValueLog,
 }
 
 /// What a compaction does with values in transient logs.
@@ -147,6 +152,31 @@ impl Values {
         }
     }
 
+    /// As [`place`](Self::place), for a value or an operand that a fold has made.
+    pub(super) fn place_folded<'v>(
+        &'v mut self,
+        pending: &mut PendingFiles<'_>,
+        key: &[u8],
+        trailer: Trailer,
+        value: &'v [u8],
+    ) -> Result<(Trailer, &'v [u8])> {
+        match self {
+            _ if trailer.is_operand() => Ok((trailer, value)),
+            Self::Flush(separation) => separation.separate(pending, key, trailer, value),
+            Self::Compaction(compacted) => {
+                let separation = &mut compacted.separation;
+                let is_in_place = matches!(compacted.transient_values, TransientValues::InPlace);
+                let place = policy::place_at_flush(
+                    key.len(),
+                    value.len(),
+                    is_in_place,
+                    &separation.options,
+                );
+                separation.put(place, pending, key, trailer, value)
+            }
+        }
+    }
+
     /// Writes the value of a later entry of a flush to a transient log. Calls have ascending sequence
     /// numbers.
     pub(super) fn write_ahead(
@@ -171,7 +201,8 @@ impl Values {
         let separation = self.separation();
         let ahead = size_of_val(separation.ahead.as_slice()) as u64;
         let writer = separation.writer.as_ref();
-        ahead + writer.map_or(0, ValueWriter::memory_bytes)
+        let large = separation.large.memory_bytes();
+        ahead + large + writer.map_or(0, ValueWriter::memory_bytes)
     }
 
     /// The bytes of value files that were read.
@@ -184,17 +215,19 @@ impl Values {
 
     /// The bytes that were written to a transient log.
     pub(super) fn bytes_written(&self) -> u64 {
-        self.separation().bytes_written
+        let separation = self.separation();
+        separation.bytes_written + separation.large.bytes_written()
     }
 
-    /// Completes the last file and makes all files durable, except their names.
-    pub(super) fn finish(self) -> Result<Vec<ValueFileMeta>> {
+    /// Completes the last files and makes all files durable, except their names. Returns those of transient logs and
+    /// those of value logs.
+    pub(super) fn finish(self) -> Result<(Vec<ValueFileMeta>, Vec<ValueFileMeta>)> {
         let mut separation = match self {
             Self::Flush(separation) => *separation,
             Self::Compaction(compacted) => compacted.separation,
         };
         separation.close_file()?;
-        Ok(separation.finished)
+        Ok((separation.finished, separation.large.finish()?))
     }
 }
 
@@ -210,6 +243,7 @@ impl Separation {
             ahead: Vec::new(),
             pointer: Vec::new(),
             bytes_written: 0,
+            large: FoldedValueLog::default(),
         }
     }
 
@@ -225,20 +259,35 @@ impl Separation {
         trailer: Trailer,
         value: &'v [u8],
     ) -> Result<(Trailer, &'v [u8])> {
-        match self.place(key, value) {
+        self.put(self.place(key, value), pending, key, trailer, value)
+    }
+
+    /// Writes a value to its `place`.
+    fn put<'v>(
+        &'v mut self,
+        place: FlushPlace,
+        pending: &mut PendingFiles<'_>,
+        key: &[u8],
+        trailer: Trailer,
+        value: &'v [u8],
+    ) -> Result<(Trailer, &'v [u8])> {
+        let (kind, pointer) = match place {
             FlushPlace::Table => return Ok((trailer, value)),
-            FlushPlace::TransientLog => {}
-        }
-        let sequence = trailer.sequence();
-        let ahead = self.ahead.binary_search_by_key(&sequence, |it| it.0);
-        let pointer = match ahead {
-            Ok(position) => self.ahead[position].1,
-            Err(_) => self.append(pending, key, value)?,
+            FlushPlace::TransientLog => {
+                let sequence = trailer.sequence();
+                let ahead = self.ahead.binary_search_by_key(&sequence, |it| it.0);
+                let pointer = match ahead {
+                    Ok(position) => self.ahead[position].1,
+                    Err(_) => self.append(pending, key, value)?,
+                };
+                (Kind::TransientPointer, pointer)
+            }
+            FlushPlace::ValueLog => {
+                let pointer = self.large.append(pending, key, value, &self.options)?;
+                (Kind::ValueLogPointer, pointer)
+            }
         };
-        Ok((
-            trailer.with_kind(Kind::TransientPointer),
-            self.encoded(pointer),
-        ))
+        Ok((trailer.with_kind(kind), self.encoded(pointer)))
     }
 
     fn encoded(&mut self, pointer: ValuePointer) -> &[u8] {
@@ -256,7 +305,7 @@ impl Separation {
     ) -> Result<ValuePointer> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(open_file(pending)?),
+            None => self.writer.insert(pending.create_value_file()?),
         };
         let pointer = writer.append(key, value, self.options.compression)?;
         self.bytes_written += pointer.record_bytes;
@@ -272,15 +321,6 @@ impl Separation {
         }
         Ok(())
     }
-}
-
-fn open_file(pending: &mut PendingFiles<'_>) -> Result<ValueWriter> {
-    let context = pending.context();
-    let number = FileNumber(context.allocate_id()?);
-    let (vfs, directory) = (context.vfs(), context.directory());
-    let writer = ValueWriter::create(vfs, directory, number)?;
-    pending.add(FileName::Values(number));
-    Ok(writer)
 }
 
 impl CompactedValues {
@@ -318,7 +358,7 @@ impl CompactedValues {
                 }
             }
             Kind::ValueLogPointer => Ok((trailer, self.relocated(value)?)),
-            Kind::Value | Kind::Tombstone => Ok((trailer, value)),
+            Kind::Value | Kind::Tombstone | Kind::Operand => Ok((trailer, value)),
         }
     }
 

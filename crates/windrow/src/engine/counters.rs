@@ -128,6 +128,9 @@ impl Counters {
         stats.compactions = totals.compactions;
         stats.subcompactions = totals.subcompactions;
         stats.trivial_moves = totals.trivial_moves;
+        stats.operands = totals.operands;
+        stats.entries_folded = totals.entries_folded;
+        stats.folds_failed = totals.folds_failed;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

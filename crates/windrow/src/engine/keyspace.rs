@@ -37,6 +37,7 @@ use crate::engine::throttling::atomic_throttle::AtomicThrottle;
 use crate::engine::throttling::memory::Memory;
 use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Record, Version};
 use crate::memtable::Memtable;
+use crate::merge_operator::KeyspaceOperator;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
 use crate::read::state::{FrozenMemtable, ReadState};
@@ -93,6 +94,7 @@ impl KeyspaceCore {
         id: KeyspaceId,
         name: String,
         options: KeyspaceOptions,
+        operator: KeyspaceOperator,
         version: Version,
         level_count: usize,
         memory: &Arc<Memory>,
@@ -102,6 +104,7 @@ impl KeyspaceCore {
             frozen: Vec::new(),
             version: Shared::new(version),
             flushed: 0,
+            operator: Arc::new(operator),
         };
         Self {
             id,
@@ -150,6 +153,16 @@ impl KeyspaceCore {
     /// Applies a name that the manifest has recorded.
     pub(super) fn set_name(&self, name: String) {
         self.name.store(Shared::new(name));
+    }
+
+    /// Whether this open has the merge operator.
+    pub(crate) fn can_fold(&self) -> bool {
+        self.state.load().operator.is_there()
+    }
+
+    /// The merge operator, which never changes.
+    pub(crate) fn operator(&self) -> Arc<KeyspaceOperator> {
+        Arc::clone(&self.state.load().operator)
     }
 
     pub(crate) fn options(&self) -> Shared<KeyspaceOptions> {
@@ -287,6 +300,7 @@ impl KeyspaceCore {
                 frozen,
                 version: Shared::clone(&state.version),
                 flushed: state.flushed,
+                operator: Arc::clone(&state.operator),
             }
         });
     }
@@ -302,6 +316,7 @@ impl KeyspaceCore {
                 frozen,
                 version: Shared::new(version),
                 flushed: flushed.unwrap_or(state.flushed),
+                operator: Arc::clone(&state.operator),
             }
         });
     }

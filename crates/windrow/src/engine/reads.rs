@@ -62,8 +62,7 @@ impl StateView {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
         let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
             .skipping(Arc::clone(&self.tombstones), self.complete);
-        let files = Shared::clone(self.state.version.values());
-        EntryCursor::new(visible, files, Arc::clone(&self.values))
+        EntryCursor::new(visible, &self.state, Arc::clone(&self.values))
     }
 }
 

@@ -276,6 +276,9 @@ fn change(record: &Change) -> Record<'_> {
         Change::KeyspaceOptions { keyspace: id, .. } => {
             keyspace(Record::new("keyspace_options"), *id)
         }
+        Change::MergeOperator { keyspace: id, name } => {
+            keyspace(Record::new("merge_operator"), *id).text("name", name)
+        }
         Change::Totals(_) => Record::new("totals"),
         Change::KeyspaceTotals { keyspace: id, .. } => {
             keyspace(Record::new("keyspace_totals"), *id)

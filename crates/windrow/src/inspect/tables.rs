@@ -86,6 +86,9 @@ pub(super) fn entry(
             .number("value_bytes", value_bytes as u64),
         Kind::TransientPointer => Record::new("transient_pointer").bytes("key", key),
         Kind::ValueLogPointer => Record::new("value_log_pointer").bytes("key", key),
+        Kind::Operand => Record::new("operand")
+            .bytes("key", key)
+            .number("operand_bytes", value_bytes as u64),
     };
     record.number("sequence", sequence)
 }

@@ -175,6 +175,8 @@ records! {
 
     /// The keyspace has this name. If another one has it, that one takes the old name of this one.
     RENAME_KEYSPACE RenameKeyspace { keyspace: KeyspaceId, name: String };
+    /// The name of the merge operator of the keyspace. It never changes.
+    MERGE_OPERATOR MergeOperator { keyspace: KeyspaceId, name: String };
 }
 
 mod tag {
@@ -205,6 +207,7 @@ mod tag {
     pub(super) const KEYSPACE_TOTALS: u64 = 25;
     pub(super) const COUNT_REFERENCES: u64 = 26;
     pub(super) const RENAME_KEYSPACE: u64 = 27;
+    pub(super) const MERGE_OPERATOR: u64 = 28;
 }
 
 impl Edit {

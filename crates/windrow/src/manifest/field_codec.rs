@@ -120,10 +120,10 @@ impl Field for String {
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let start = reader.clone();
-        let name = reader.prefixed_bytes(KEYSPACE_NAME_BYTES_MAX, "name of a keyspace")?;
+        let name = reader.prefixed_bytes(KEYSPACE_NAME_BYTES_MAX, "name")?;
         match std::str::from_utf8(name) {
             Ok(name) if !name.is_empty() => Ok(name.to_owned()),
-            _ => Err(start.error("name of a keyspace is empty or not UTF-8")),
+            _ => Err(start.error("a name is empty or not UTF-8")),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) name: String,
     /// The options that were set last, including names that this version does not know.
     pub(crate) options: RecordedOptions,
+    /// The name of its merge operator. Without one it has no operands.
+    pub(crate) merge_operator: Option<String>,
     /// The nominal number of levels below level 0.
     pub(crate) level_count: u8,
     /// The files of each possible level, level 0 first. Handles on them share their descriptions.
@@ -39,6 +41,7 @@ impl KeyspaceState {
         Self {
             name,
             options: RecordedOptions::new(),
+            merge_operator: None,
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
@@ -119,6 +122,14 @@ impl KeyspaceState {
                 options: self.options.clone(),
             });
         }
+        records.extend(
+            self.merge_operator
+                .iter()
+                .map(|name| Record::MergeOperator {
+                    keyspace,
+                    name: name.clone(),
+                }),
+        );
         if !self.totals.is_empty() {
             records.push(Record::KeyspaceTotals {
                 keyspace,

@@ -269,6 +269,14 @@ impl ManifestState {
                 self.keyspace(*keyspace)?.options.clone_from(options);
                 Ok(())
             }
+            Record::MergeOperator { keyspace, name } => {
+                let known = &mut self.keyspace(*keyspace)?.merge_operator;
+                require(known.as_ref().is_none_or(|known| known == name), || {
+                    format!("keyspace {keyspace} changes its merge operator to {name}")
+                })?;
+                *known = Some(name.clone());
+                Ok(())
+            }
             Record::Totals(totals) => {
                 self.totals.clone_from(totals);
                 Ok(())

@@ -1,7 +1,8 @@
 //! Layer 2: the memtable, a sorted map of the newest entries of a keyspace in memory.
 //!
 //! Owns the entries between their commit and their flush. A memtable only grows: an overwrite adds a
-//! version, and a deletion adds a tombstone.
+//! version, and a deletion adds a tombstone. An operand may be replaced by the value that it leads to; the memory of the
+//! operand stays in use.
 //!
 //! Invariants:
 //! - I1: (key, sequence number) is unique. A repetition is a bug of the caller and panics.
@@ -50,6 +51,15 @@ impl Memtable {
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.list.insert(key, trailer, value);
         self.entries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Replaces an entry by one of the same key and sequence number. It must have the same meaning to every reader: some
+    /// read the old entry still.
+    ///
+    /// # Panics
+    /// If the memtable has no such entry.
+    pub(crate) fn replace(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        self.list.replace(key, trailer, value);
     }
 
     /// The newest version of `key` that is at most `sequence`.

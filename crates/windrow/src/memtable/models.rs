@@ -207,3 +207,35 @@ fn versions_of_one_key_only_get_newer() {
         assert_eq!(find(&memtable), 4);
     });
 }
+
+/// Model 2f: an operand is replaced by the value that it leads to, while its leaf is split and another thread reads:
+/// the reader finds one of the two, whole.
+#[test]
+fn a_replacement_is_seen_whole() {
+    loom::model(|| {
+        let memtable = Arc::new(Memtable::new(&Arc::default()));
+        insert(&memtable, b"a", 1);
+        insert(&memtable, b"c", 2);
+        let operand = Trailer::new(3, Kind::Operand);
+        memtable.insert(b"e", operand, b"operand");
+        let reader = {
+            let memtable = Arc::clone(&memtable);
+            thread::spawn(move || {
+                let (trailer, value) = memtable.get(b"e", SEQUENCE_MAX).unwrap();
+                assert_eq!(trailer.sequence(), 3);
+                let is_value = trailer.kind() == Kind::Value;
+                assert_eq!(value, if is_value { &b"value"[..] } else { b"operand" });
+            })
+        };
+        let writer = {
+            let memtable = Arc::clone(&memtable);
+            thread::spawn(move || insert(&memtable, b"d", 4))
+        };
+        memtable.replace(b"e", operand.with_kind(Kind::Value), b"value");
+        reader.join().unwrap();
+        writer.join().unwrap();
+        let (trailer, value) = memtable.get(b"e", SEQUENCE_MAX).unwrap();
+        assert_eq!((trailer.kind(), value), (Kind::Value, &b"value"[..]));
+        assert_eq!(memtable.entries(), 4);
+    });
+}

@@ -21,9 +21,10 @@
 //! Invariants:
 //! - I1: in each lane anchors ascend strictly, and entries do within and across leaves.
 //! - I2: a node enters the lanes from the lowest up, so lane 0 has every node.
-//! - I3: records, and the anchors and leaves of nodes, never change.
+//! - I3: records, and the anchors and leaves of nodes, never change. A slot in use may get another record of the same
+//!   key and sequence number, with the same meaning to every reader; the anchor of its node stays the old one.
 //! - I4: anchors never move: a split takes a leaf's upper half away, never its first entry.
-//! - I5: a slot's content changes only while it is free, and a slot that a split has freed only
+//! - I5: except as I3 allows, a slot's content changes only while it is free, and a slot that a split has freed only
 //!   after `splits` was counted up.
 //! - I6: heads order like keys, except for ties: all begin behind the same prefix length, which is fixed
 //!   before the first node is linked.
@@ -187,6 +188,24 @@ impl SkipList {
         }
     }
 
+    /// Replaces the entry of this key and sequence number (I3).
+    ///
+    /// # Panics
+    /// If the list has no such entry.
+    pub(super) fn replace(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        let record = Record::build(self, key, trailer, value);
+        let target = self.target(key, trailer.sequence());
+        let (node, lock) = self.lock(&target);
+        let order = Order(node.leaf().order.load(Ordering::Relaxed));
+        let position = node.position(order, &target);
+        assert!(
+            position < order.count() && target.order_of(node.record(order.slot(position))).is_eq(),
+            "only an entry of the list is replaced"
+        );
+        node.replace(order.slot(position), record);
+        drop(lock);
+    }
+
     /// The first entry that is not before `target`.
     #[inline]
     pub(super) fn lower_bound(&self, target: &Target<'_>) -> Option<Record<'_>> {
@@ -199,7 +218,7 @@ impl SkipList {
                     Ok(if position < order.count() {
                         Some(node.record(order.slot(position)))
                     } else {
-                        next.and_then(Node::anchor)
+                        next.and_then(Node::first)
                     })
                 }
             });

@@ -1,6 +1,6 @@
 //! The checks of options, keys and values that a caller gives.
 
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, OPERAND_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 
 /// The faults of those `checks` that are false.
@@ -31,6 +31,11 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
 #[inline]
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_length("value", value, VALUE_BYTES_MAX)
+}
+
+#[inline]
+pub(crate) fn check_operand(operand: &[u8]) -> Result<()> {
+    check_length("operand", operand, OPERAND_BYTES_MAX)
 }
 
 #[inline]

@@ -41,8 +41,8 @@ pub(crate) use garbage_collection::{
 };
 pub(crate) use moved_values::{MovedValues, ReferredLog};
 pub(crate) use output::{
-    DeeperLevels, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate, Verdict,
-    keep,
+    DeeperLevels, Met, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate,
+    Verdict, keep,
 };
 pub(crate) use pick::{Compaction, ManualCompaction, Plan, Purpose, plan, plan_range};
 pub use placement::{Class, class};

@@ -39,6 +39,8 @@ pub(crate) enum FlushPlace {
     Table,
     /// Into the transient log of the flush.
     TransientLog,
+    /// Into a value log of the flush: the value comes from operands, since commits write large values to value logs.
+    ValueLog,
 }
 
 /// The class of a value of `value_bytes` under a key of `key_bytes`.
@@ -64,7 +66,8 @@ pub(crate) fn place_at_flush(
 ) -> FlushPlace {
     match class(key_bytes, value_bytes, options) {
         Class::Medium if !mediums_stay => FlushPlace::TransientLog,
-        Class::Small | Class::Medium | Class::Large => FlushPlace::Table,
+        Class::Large => FlushPlace::ValueLog,
+        Class::Small | Class::Medium => FlushPlace::Table,
     }
 }
 

@@ -166,7 +166,8 @@ impl<C: Sibling> ReadAhead<C> {
             if !prefetcher.is_valid() || self.batch.len() == self.batch_values || bytes == 0 {
                 break;
             }
-            if prefetcher.shows_pointer()
+            if prefetcher.shows_indirect()
+                && prefetcher.unfolded().is_none()
                 && let Some(mut record) = Self::record(reader, prefetcher.value())
             {
                 let end = record.range.start.saturating_add(bytes);

@@ -1,7 +1,7 @@
-//! A cursor over visible entries that reads their separated values.
+//! A cursor over visible entries that reads their separated values and folds their operands.
 //!
-//! It reads a separated value at the first call of [`value`](EntryCursor::value), once per entry. This read
-//! can fail. A scan of keys alone reads no values.
+//! It reads or folds a value at the first call of [`value`](EntryCursor::value), once per entry. This can fail. A scan
+//! of keys alone reads no separated values and folds nothing.
 //!
 //! Concurrency: owned by one thread; it keeps the value files of its version alive.
 
@@ -11,11 +11,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::ahead::ReadAhead;
+use super::state::ReadState;
 use super::value_reader::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
 use crate::base::{Result, Sibling};
 use crate::manifest::ValueFiles;
+use crate::merge_operator::KeyspaceOperator;
 use crate::value::OpenValues;
 
 /// A [`VisibleCursor`] that also reads values.
@@ -37,14 +39,11 @@ pub(crate) struct EntryCursor<C> {
     seeks: u64,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
+    operator: Arc<KeyspaceOperator>,
 }
 
 impl<C: Sibling> EntryCursor<C> {
-    pub(crate) fn new(
-        visible: VisibleCursor<C>,
-        files: Shared<ValueFiles>,
-        open: Arc<OpenValues>,
-    ) -> Self {
+    pub(crate) fn new(visible: VisibleCursor<C>, state: &ReadState, open: Arc<OpenValues>) -> Self {
         Self {
             visible,
             fetched: OnceCell::new(),
@@ -55,8 +54,9 @@ impl<C: Sibling> EntryCursor<C> {
             transient_log_reads: Cell::default(),
             value_log_reads: Cell::default(),
             seeks: 0,
-            files,
+            files: Shared::clone(state.version.values()),
             open,
+            operator: Arc::clone(&state.operator),
         }
     }
 
@@ -114,11 +114,11 @@ impl<C: Sibling> EntryCursor<C> {
     /// The value; empty while invalid.
     ///
     /// # Errors
-    /// As [`ValueReader::read`].
+    /// As [`ValueReader::read`]; `Merge`.
     #[inline]
     pub(crate) fn value(&self) -> Result<&[u8]> {
         let value = self.visible.value();
-        if self.visible.shows_pointer() {
+        if self.visible.shows_indirect() {
             self.fetch(value)
         } else {
             Ok(value)
@@ -132,6 +132,11 @@ impl<C: Sibling> EntryCursor<C> {
                 files: &self.files,
                 open: &self.open,
             };
+            if let Some(unfolded) = self.visible.unfolded() {
+                let key = self.visible.key();
+                unfolded.fold_into(key, &self.operator, reader, &mut value)?;
+                return Ok(self.fetched.get_or_init(|| value));
+            }
             match self.until_check.get() {
                 0 => self.check_ahead(reader, pointer),
                 values => self.until_check.set(values - 1),

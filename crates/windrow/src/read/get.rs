@@ -7,10 +7,13 @@
 //! Concurrency: takes no lock; the caller holds the state.
 
 use super::state::ReadState;
+use super::unfolded::Unfolded;
 use super::value_reader::ValueReader;
-use crate::base::{Result, SequenceNumber};
+use crate::base::{Cursor as _, Kind, Result, SequenceNumber, Trailer};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::merge_operator::KeyspaceOperator;
 use crate::table::{self, OpenTables, ReadCounters};
 use crate::value::OpenValues;
 
@@ -23,6 +26,42 @@ pub(crate) enum Found<'a> {
     Table(table::Found),
     /// In a value file. The value is not read yet.
     Apart(Apart<'a>),
+    /// In operands, which are not folded yet.
+    Operands(Box<FoundOperands<'a>>),
+}
+
+/// Operands and what is needed to fold them.
+#[derive(Debug)]
+pub(crate) struct FoundOperands<'a> {
+    key: &'a [u8],
+    unfolded: Unfolded,
+    operator: &'a KeyspaceOperator,
+    values: ValueReader<'a>,
+    /// The memtable that holds the newest operand, if one does, and the trailer of this operand.
+    memtable: Option<(&'a Memtable, Trailer)>,
+}
+
+/// A memtable keeps the result of a read that has folded more operands than this. So the reads of a key that is written
+/// often stay short, however many operands a memtable has of it.
+const OPERANDS_MAX: usize = 8;
+
+/// A memtable keeps a result of at most this many times the bytes of the folded operands. So results take little of its
+/// memory, even if a long value gets short operands.
+const RESULT_RATIO_MAX: usize = 4;
+
+impl FoundOperands<'_> {
+    fn fold_into(&self, value: &mut Vec<u8>) -> Result<()> {
+        self.unfolded
+            .fold_into(self.key, self.operator, self.values, value)?;
+        let chain = self.unfolded.chain();
+        if let Some((memtable, newest)) = self.memtable
+            && chain.len() > OPERANDS_MAX
+            && value.len() <= RESULT_RATIO_MAX * chain.bytes()
+        {
+            memtable.replace(self.key, newest.with_kind(Kind::Value), value);
+        }
+        Ok(())
+    }
 }
 
 /// A separated value.
@@ -67,7 +106,7 @@ impl Found<'_> {
     /// Replaces the content of `value` by the value.
     ///
     /// # Errors
-    /// Those of reading a separated value.
+    /// Those of reading a separated value, and of folding operands.
     #[inline]
     pub(crate) fn copy_into(&self, value: &mut Vec<u8>) -> Result<()> {
         let bytes = match self {
@@ -76,6 +115,7 @@ impl Found<'_> {
             Self::Apart(apart) => {
                 return apart.values.read_into(apart.key, apart.pointer(), value);
             }
+            Self::Operands(operands) => return operands.fold_into(value),
         };
         value.clear();
         value.extend_from_slice(bytes);
@@ -102,6 +142,7 @@ pub(crate) fn pin(found: Found<'_>) -> Result<PinnedValue> {
         Found::Memtable(value) => Ok(PinnedValue::owned(value.to_vec())),
         Found::Table(found) => Ok(found.pin()),
         Found::Apart(apart) => apart.values.read(apart.key, apart.pointer()),
+        Found::Operands(_) => found.to_vec().map(PinnedValue::owned),
     }
 }
 
@@ -159,15 +200,23 @@ pub(crate) fn get<R>(
         files: state.version.values(),
         open: values,
     };
-    for memtable in state.memtables() {
+    for (age, memtable) in state.memtables().enumerate() {
         if let Some((trailer, value)) = memtable.get(key, sequence) {
             if trailer.is_tombstone() {
                 return Ok(None);
             }
-            let hit = if trailer.is_pointer() {
+            let hit = if !trailer.is_indirect() {
+                Found::Memtable(value)
+            } else if trailer.is_pointer() {
                 Apart::found(key, Pointer::Memtable(value), values)
             } else {
-                Found::Memtable(value)
+                let search = Search {
+                    state,
+                    tables,
+                    key,
+                    hash: key_hash(key),
+                };
+                search.operands_in_memtables(age, trailer, values, counters)?
             };
             return Ok(Some((Source::Memtables, found(hit)?)));
         }
@@ -188,14 +237,118 @@ pub(crate) fn get<R>(
                 if trailer.is_tombstone() {
                     return Ok(None);
                 }
-                let hit = if trailer.is_pointer() {
+                let hit = if !trailer.is_indirect() {
+                    Found::Table(hit)
+                } else if trailer.is_pointer() {
                     Apart::found(key, Pointer::Table(hit), values)
                 } else {
-                    Found::Table(hit)
+                    let search = Search {
+                        state,
+                        tables,
+                        key,
+                        hash,
+                    };
+                    search.operands_in_levels(trailer, values, counters)?
                 };
                 return Ok(Some((Source::Level(index), found(hit)?)));
             }
         }
     }
     Ok(None)
+}
+
+/// The search for the operands of a key and for their base.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    state: &'a ReadState,
+    tables: &'a OpenTables,
+    key: &'a [u8],
+    hash: u64,
+}
+
+impl<'a> Search<'a> {
+    /// The operands from `newest` on, which the memtable with `age` newer ones before it holds.
+    #[cold]
+    fn operands_in_memtables(
+        self,
+        age: usize,
+        newest: Trailer,
+        values: ValueReader<'a>,
+        counters: &mut ReadCounters,
+    ) -> Result<Found<'a>> {
+        let mut unfolded = Unfolded::new(true);
+        let mut memtables = self.state.memtables().skip(age).peekable();
+        let holder = memtables.peek().map(|it| (&***it, newest));
+        let mut is_open = true;
+        for memtable in memtables {
+            let mut cursor = MemtableCursor::new(memtable);
+            cursor.seek(self.key, newest.sequence())?;
+            while is_open && cursor.is_valid() && cursor.key() == self.key {
+                is_open = unfolded.add_older(cursor.trailer(), cursor.value());
+                cursor.next()?;
+            }
+        }
+        if is_open {
+            self.search_levels(newest.sequence(), &mut unfolded, counters)?;
+        }
+        Ok(self.found(unfolded, values, holder))
+    }
+
+    /// The operands from `newest` on, which a table holds.
+    #[cold]
+    fn operands_in_levels(
+        self,
+        newest: Trailer,
+        values: ValueReader<'a>,
+        counters: &mut ReadCounters,
+    ) -> Result<Found<'a>> {
+        let mut unfolded = Unfolded::new(true);
+        self.search_levels(newest.sequence(), &mut unfolded, counters)?;
+        Ok(self.found(unfolded, values, None))
+    }
+
+    /// Adds the versions that are at most `sequence`, down to the base.
+    fn search_levels(
+        self,
+        mut sequence: SequenceNumber,
+        unfolded: &mut Unfolded,
+        counters: &mut ReadCounters,
+    ) -> Result<()> {
+        for (index, level) in self.state.version.levels().iter().enumerate() {
+            let candidates = match index {
+                0 => level.newest_first(),
+                _ => level.find(self.key).map_or(&[][..], std::slice::from_ref),
+            };
+            for file in candidates
+                .iter()
+                .filter(|it| index > 0 || it.covers(self.key))
+            {
+                let table = self.tables.get(file.slot(), &file.meta)?;
+                while let Some(hit) = table.get(self.key, self.hash, sequence, counters)? {
+                    let trailer = hit.trailer();
+                    if !unfolded.add_older(trailer, hit.value()) {
+                        return Ok(());
+                    }
+                    // Sequence numbers begin at 1.
+                    sequence = trailer.sequence() - 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn found(
+        self,
+        unfolded: Unfolded,
+        values: ValueReader<'a>,
+        memtable: Option<(&'a Memtable, Trailer)>,
+    ) -> Found<'a> {
+        Found::Operands(Box::new(FoundOperands {
+            key: self.key,
+            unfolded,
+            operator: &self.state.operator,
+            values,
+            memtable,
+        }))
+    }
 }

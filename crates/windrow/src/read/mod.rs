@@ -15,6 +15,7 @@ pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod tombstone_span;
+pub(crate) mod unfolded;
 pub(crate) mod value_reader;
 mod value_sequence;
 pub(crate) mod visible;

@@ -8,6 +8,7 @@ use crate::base::SequenceNumber;
 use crate::base::sync::Shared;
 use crate::manifest::Version;
 use crate::memtable::Memtable;
+use crate::merge_operator::KeyspaceOperator;
 use crate::value::ValueFileMeta;
 
 /// The sources of one keyspace, newest first.
@@ -20,6 +21,8 @@ pub(crate) struct ReadState {
     pub(crate) version: Shared<Version>,
     /// No table has an entry above this sequence number, or above that of the open if it is higher.
     pub(crate) flushed: SequenceNumber,
+    /// The merge operator of the keyspace.
+    pub(crate) operator: Arc<KeyspaceOperator>,
 }
 
 /// A full memtable that is not flushed yet.

@@ -28,7 +28,7 @@ impl ValueReader<'_> {
     ///
     /// # Errors
     /// `Corruption` with key, file and offset if the value is damaged; `Io`.
-    pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
+    pub(crate) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
         let place = self.files.resolve(pointer)?;
         self.open.count_reads(place.file.is_transient, 1);
         let read = self

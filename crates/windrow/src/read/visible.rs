@@ -1,6 +1,7 @@
 //! The keys of a stream of versions that are visible at one sequence number.
 //!
-//! The newest visible version of a key decides. A tombstone hides its key: the cursor skips all older versions.
+//! The newest visible version of a key decides. A tombstone hides its key: the cursor skips all older versions. If it is
+//! an operand, the cursor copies all operands and the entry below them; whoever asks for the value folds them.
 //! If a seek passes [`PASSED_MIN`] entries or more, it reports them to the [tombstone span](TombstoneSpan), so
 //! that later seeks skip them.
 //!
@@ -15,8 +16,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::tombstone_span::{PASSED_MIN, ReadPoint, TombstoneSpan};
+use super::unfolded::Unfolded;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step};
+use crate::base::{Cursor, Kind, Result, SequenceNumber, Sibling, Step};
 
 /// The keys of a cursor.
 #[derive(Debug, Clone)]
@@ -106,8 +108,10 @@ enum Position {
     Invalid,
     /// On the merged cursor's entry.
     Live,
-    /// On the copy in `shown_key` and `shown_value`; the merged cursor is before its key.
+    /// On the copy in `shown_key`; the merged cursor is before its key.
     Copied,
+    /// On the operands in `unfolded`, of `shown_key`; the merged cursor is behind them, perhaps behind the key.
+    Passed,
 }
 
 /// A cursor over the keys of a range, with the newest version of each key up to a sequence number. It
@@ -124,9 +128,11 @@ pub(crate) struct VisibleCursor<C> {
     passed: u32,
     /// The key of the copy, or the key that a backward move leaves.
     shown_key: Vec<u8>,
+    /// The value or pointer of the copy, unless it has operands.
     shown_value: Vec<u8>,
-    /// Whether the copy's value is a pointer.
-    shown_pointer: bool,
+    shown_kind: Kind,
+    /// The operands of the copy, while `shown_kind` says that it has any.
+    unfolded: Unfolded,
 }
 
 impl<C: Sibling> VisibleCursor<C> {
@@ -149,7 +155,8 @@ impl<C: Cursor> VisibleCursor<C> {
             passed: 0,
             shown_key: Vec::new(),
             shown_value: Vec::new(),
-            shown_pointer: false,
+            shown_kind: Kind::Tombstone,
+            unfolded: Unfolded::default(),
         }
     }
 
@@ -184,25 +191,36 @@ impl<C: Cursor> VisibleCursor<C> {
         match self.position {
             Position::Invalid => &[],
             Position::Live => self.merged.key(),
-            Position::Copied => &self.shown_key,
+            Position::Copied | Position::Passed => &self.shown_key,
         }
     }
 
-    /// Whether the entry has a pointer instead of a value.
+    /// Whether the entry has a pointer or operands instead of a value.
     #[inline]
-    pub(crate) fn shows_pointer(&self) -> bool {
+    pub(crate) fn shows_indirect(&self) -> bool {
         match self.position {
             Position::Invalid => false,
             Position::Live => self.merged.trailer().is_pointer(),
-            Position::Copied => self.shown_pointer,
+            Position::Copied => self.shown_kind != Kind::Value,
+            Position::Passed => true,
         }
     }
 
-    /// The value or the pointer; empty while invalid.
+    /// The operands of the entry, if it has any.
+    pub(crate) fn unfolded(&self) -> Option<&Unfolded> {
+        let has_any = match self.position {
+            Position::Invalid | Position::Live => false,
+            Position::Copied => self.shown_kind == Kind::Operand,
+            Position::Passed => true,
+        };
+        has_any.then_some(&self.unfolded)
+    }
+
+    /// The value or the pointer; empty while invalid, and for operands.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.position {
-            Position::Invalid => &[],
+            Position::Invalid | Position::Passed => &[],
             Position::Live => self.merged.value(),
             Position::Copied => &self.shown_value,
         }
@@ -281,6 +299,10 @@ impl<C: Cursor> VisibleCursor<C> {
         let Some((tombstones, read_point)) = &self.tombstones else {
             return Ok(());
         };
+        if self.position == Position::Passed {
+            tombstones.found(from, &self.shown_key, *read_point, self.passed);
+            return Ok(());
+        }
         if !found {
             // The span ends at the last passed key.
             if self.merged.is_valid() {
@@ -331,6 +353,10 @@ impl<C: Cursor> VisibleCursor<C> {
     fn next_from_elsewhere(&mut self) -> Result<bool> {
         match self.position {
             Position::Copied => self.turn_forward(),
+            Position::Passed => {
+                self.position = Position::Invalid;
+                self.pass_shown_key()
+            }
             _ => self.refuse_after_error(),
         }
     }
@@ -343,6 +369,11 @@ impl<C: Cursor> VisibleCursor<C> {
         } else {
             self.merged.seek_to_first()?;
         }
+        self.pass_shown_key()
+    }
+
+    /// Continues forward behind the copied key.
+    fn pass_shown_key(&mut self) -> Result<bool> {
         while self.merged.is_valid() && *self.merged.key() <= *self.shown_key {
             self.merged.next()?;
         }
@@ -361,6 +392,15 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
             }
             Position::Copied => self.position = Position::Invalid,
+            Position::Passed => {
+                self.position = Position::Invalid;
+                if !self.merged.is_valid() {
+                    self.merged.seek_to_last()?;
+                }
+                while self.merged.is_valid() && *self.merged.key() >= *self.shown_key {
+                    self.merged.prev()?;
+                }
+            }
         }
         self.show_backward()
     }
@@ -396,7 +436,11 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
                 let is_visible = trailer.sequence() <= self.sequence;
                 if is_visible && !trailer.is_tombstone() {
-                    self.position = Position::Live;
+                    if trailer.is_operand() {
+                        self.pass_operands()?;
+                    } else {
+                        self.position = Position::Live;
+                    }
                     return Ok(true);
                 }
                 is_decided = is_visible;
@@ -405,6 +449,23 @@ impl<C: Cursor> VisibleCursor<C> {
             self.passed = self.passed.saturating_add(1);
         }
         Ok(false)
+    }
+
+    /// Copies the operands from the merged cursor's entry on, and the entry below them.
+    #[cold]
+    fn pass_operands(&mut self) -> Result<()> {
+        self.shown_key.clear();
+        self.shown_key.extend_from_slice(self.merged.key());
+        self.unfolded.restart(true);
+        let merged = &mut self.merged;
+        while merged.is_valid() && merged.key() == self.shown_key {
+            if !self.unfolded.add_older(merged.trailer(), merged.value()) {
+                break;
+            }
+            merged.next()?;
+        }
+        self.position = Position::Passed;
+        Ok(())
     }
 
     /// Moves to the last visible key at or before the merged cursor's entry.
@@ -420,14 +481,26 @@ impl<C: Cursor> VisibleCursor<C> {
                 if found && key != self.shown_key {
                     break;
                 }
-                // Newer versions come later and replace older ones.
+                if trailer.is_operand() {
+                    let below = if found {
+                        self.shown_kind
+                    } else {
+                        Kind::Tombstone
+                    };
+                    if below != Kind::Operand {
+                        self.unfolded.restart(false);
+                        self.unfolded.set_base(below, &self.shown_value);
+                    }
+                    self.unfolded.push(self.merged.value());
+                }
+                // Newer versions come later. They replace older ones, or add to them.
                 found = !trailer.is_tombstone();
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(key);
                 if found {
                     self.shown_value.clear();
                     self.shown_value.extend_from_slice(self.merged.value());
-                    self.shown_pointer = trailer.is_pointer();
+                    self.shown_kind = trailer.kind();
                 }
             }
             self.merged.prev()?;

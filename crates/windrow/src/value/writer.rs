@@ -1,5 +1,6 @@
-//! Writes a value file, record by record, in bounded memory. The records hold no keys: these are in the
-//! tables that point to the file. GC outputs [put](ValueWriter::put) whole records instead.
+//! Writes a value file, record by record, in bounded memory. The records of a transient log hold no keys: these are in
+//! the tables that point to the file. GC outputs [put](ValueWriter::put) whole records instead, and folds
+//! [add the key](ValueWriter::append_with_key).
 //!
 //! Invariants:
 //! - I1. Records lie one after the other from offset 0, without gaps.
@@ -49,9 +50,29 @@ impl ValueWriter {
         value: &[u8],
         compression: Compression,
     ) -> Result<ValuePointer> {
+        self.append_record((key, &[]), value, compression)
+    }
+
+    /// As [`append`](Self::append), with the key in the record, as in a value log.
+    pub(crate) fn append_with_key(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        compression: Compression,
+    ) -> Result<ValuePointer> {
+        self.append_record((key, key), value, compression)
+    }
+
+    /// Appends the value of the first of `keys`; the record holds the second.
+    fn append_record(
+        &mut self,
+        keys: (&[u8], &[u8]),
+        value: &[u8],
+        compression: Compression,
+    ) -> Result<ValuePointer> {
         let offset = self.bytes();
         let place = (self.number, offset);
-        let (head, body) = self.encoder.encode(place, (key, &[]), value, compression);
+        let (head, body) = self.encoder.encode(place, keys, value, compression);
         self.output.put(head)?;
         self.output.put(body)?;
         self.encoder.trim(); // I2

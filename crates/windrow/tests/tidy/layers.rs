@@ -12,6 +12,8 @@ const LAYERS: &[(&str, u32)] = &[
     ("vfs", 1),
     ("runtime", 1),
     ("events", 1),
+    ("merge_operator", 1),
+    ("operators", 1),
     ("options", 1),
     ("log", 2),
     ("block", 2),
@@ -32,7 +34,18 @@ const LAYERS: &[(&str, u32)] = &[
 
 /// What a module may use of its own layer. Each pair goes one way only.
 const BESIDE: &[(&str, &[&str])] = &[
-    ("options", &["codec", "events", "runtime", "vfs"]),
+    (
+        "options",
+        &[
+            "codec",
+            "events",
+            "merge_operator",
+            "operators",
+            "runtime",
+            "vfs",
+        ],
+    ),
+    ("operators", &["merge_operator"]),
     ("table", &["block", "cache", "filter", "value"]),
     ("cache", &["block"]),
     ("value", &["block", "cache", "log"]),

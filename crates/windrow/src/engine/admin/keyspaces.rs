@@ -82,7 +82,8 @@ impl Engine {
         let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
             Error::invalid_argument("there is no number left for another keyspace")
         })?;
-        let records = vec![
+        let operator = self.options.merge_operator(name, None)?;
+        let mut records = vec![
             Record::CreateKeyspace {
                 id,
                 name: name.to_owned(),
@@ -92,6 +93,10 @@ impl Engine {
                 options: options.to_recorded(),
             },
         ];
+        records.extend(operator.name().map(|name| Record::MergeOperator {
+            keyspace: id,
+            name: name.to_owned(),
+        }));
         self.catalog.commit(
             |_| records,
             |state| {
@@ -105,6 +110,7 @@ impl Engine {
                     id,
                     name.to_owned(),
                     options.clone(),
+                    operator,
                     Version::default(),
                     level_count,
                     &self.memory,

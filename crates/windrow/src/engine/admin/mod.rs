@@ -98,7 +98,8 @@ impl Engine {
     }
 
     /// Compacts everything that `range` holds now down to the deepest level with data. Rewrites those files of that
-    /// level once more that hold tombstones, several segments, or pointers to values that belong in place.
+    /// level once more that hold tombstones, several segments, pointers to values that belong in place, or perhaps
+    /// operands.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,
@@ -231,6 +232,7 @@ fn keyspace_stats(
     KeyspaceStats {
         name: keyspace.name().to_string(),
         options: KeyspaceOptions::clone(&keyspace.options()),
+        merge_operator: state.operator.name().map(str::to_owned),
         memtable_bytes: memtable_bytes as u64,
         memtable_entries: memtables().map(|memtable| memtable.entries()).sum(),
         memtable_tombstones: memtables().map(|memtable| memtable.tombstones()).sum(),

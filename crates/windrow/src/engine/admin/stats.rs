@@ -63,6 +63,12 @@ pub struct Stats {
     pub subcompactions: u64,
     /// Files moved down a level without rewriting.
     pub trivial_moves: u64,
+    /// Operands that callers wrote.
+    pub operands: u64,
+    /// Entries that flushes and compactions have folded into others: operands, and the entries below them.
+    pub entries_folded: u64,
+    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands stay.
+    pub folds_failed: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Sorted runs of tables that seeks have visited.
@@ -178,6 +184,8 @@ pub struct KeyspaceStats {
     pub name: String,
     /// Its options.
     pub options: KeyspaceOptions,
+    /// The name of its merge operator.
+    pub merge_operator: Option<String>,
     /// Bytes in its memtables.
     pub memtable_bytes: u64,
     /// Entries in its memtables, tombstones included. The log holds them, and no table does.

@@ -226,6 +226,9 @@ impl Engine {
         }
         counters::add(&self.counters.user_bytes, inserted.user_bytes);
         counters::add(&self.counters.user_writes, u64::from(write.count()));
+        if inserted.operands > 0 {
+            counters::add(&self.counters.operands, inserted.operands);
+        }
         Ok(())
     }
 

@@ -38,6 +38,7 @@ pub(crate) enum Write<'a> {
 pub(crate) struct Inserted {
     /// The bytes of keys and values.
     pub(crate) user_bytes: u64,
+    pub(crate) operands: u64,
     /// Whether a memtable has become full.
     pub(crate) is_full: bool,
 }
@@ -47,6 +48,7 @@ impl Inserted {
     fn add(&mut self, keyspace: &KeyspaceCore, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.is_full |= keyspace.insert(key, trailer, value);
         self.user_bytes += (key.len() + value.len()) as u64;
+        self.operands += u64::from(trailer.is_operand());
     }
 }
 

@@ -74,6 +74,7 @@ impl CompactionJob {
                 largest: largest.as_ref(),
                 before,
                 through,
+                folds: keyspace.can_fold(),
             };
             policy::plan_range(&tree, &options, &wanted)
         })

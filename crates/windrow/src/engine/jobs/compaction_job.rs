@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use super::compaction_claim::CompactionJob;
 use super::compaction_inputs::Inputs;
-use super::context::{garbage_records, on_disk, table_options};
+use super::context::{garbage_records, on_disk, table_options, value_log_records};
 use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cause, Result};
+use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, Targets};
@@ -142,6 +143,7 @@ impl Engine {
                     file: *run,
                 }),
         );
+        records.extend(value_log_records(id, &written.value_logs));
         records.extend(adds.iter().map(|(level, file)| Record::AddFile {
             keyspace: id,
             level: *level,
@@ -192,10 +194,11 @@ impl Engine {
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &*file.meta));
         let transient_log_bytes: u64 = written.transient_logs.iter().map(|run| run.length).sum();
+        let value_log_bytes: u64 = written.value_logs.iter().map(|log| log.length).sum();
         let tables: u64 = bytes(&mut written.tables.iter());
         let rewritten = tables + transient_log_bytes;
         let appended: u64 = appended().map(|segment| segment.length).sum();
-        let bytes_written = rewritten + appended;
+        let bytes_written = rewritten + appended + value_log_bytes;
         let counters = &self.counters;
         let causes = inputs.purpose.causes();
         let (counted_read, counted_written) = match inputs.purpose {
@@ -220,6 +223,8 @@ impl Engine {
                 (Cause::TransientLogRead, merged.transient_log_bytes_read),
             ],
         );
+        self.count_folds(merged.folds);
+        counters::add(&counters.value_log_bytes, value_log_bytes);
         counters::add(counted_read, read);
         counters::add(counted_written, rewritten);
         counters::add(&counters.append_bytes_written, appended);
@@ -327,6 +332,8 @@ impl Engine {
         };
         let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units.written_anew);
+        let operator = keyspace.operator();
+        let folder = Folder::new(&operator, self.value_reader(&inputs.version));
         let targets = Targets {
             files: &inputs.targets,
             tables: &self.tables,
@@ -345,6 +352,7 @@ impl Engine {
             part,
             output,
             readers,
+            folder,
             |key| deeper.may_hold(key),
         )
     }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use crate::base::sync::Shared;
 use crate::base::{KeyspaceId, MemoryTracker, Result};
+use crate::compact::fold::FoldCounts;
 use crate::compact::job::{CancelCheck, IoPriority, JobContext};
+use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::ReadPoints;
+use crate::read::value_reader::ValueReader;
 use crate::table::{FileMeta, TableOptions};
-use crate::value::{DiscardList, ValueReadBuffers};
+use crate::value::{DiscardList, ValueFileMeta, ValueReadBuffers};
 use crate::vfs::Vfs;
 
 /// A file and its level.
@@ -77,6 +80,20 @@ impl Engine {
         }
     }
 
+    /// Reads values of the files in `version`.
+    pub(super) fn value_reader<'a>(&'a self, version: &'a Version) -> ValueReader<'a> {
+        ValueReader {
+            files: version.values(),
+            open: &self.values,
+        }
+    }
+
+    /// Counts what a job has folded.
+    pub(super) fn count_folds(&self, folds: FoldCounts) {
+        counters::add(&self.counters.entries_folded, folds.folded);
+        counters::add(&self.counters.folds_failed, folds.failed);
+    }
+
     /// Handles for new files of `level`.
     pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<LeveledFile> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), &self.obsolete);
@@ -130,6 +147,15 @@ pub(super) fn garbage_records(
         list: list.clone(),
     };
     lists.iter().map(add)
+}
+
+/// The records that add value logs which a job has written whole.
+pub(super) fn value_log_records(
+    keyspace: KeyspaceId,
+    logs: &[ValueFileMeta],
+) -> impl Iterator<Item = Record> {
+    let add = move |&file: &ValueFileMeta| Record::AddGcOutput { keyspace, file };
+    logs.iter().map(add)
 }
 
 /// A level as in the manifest.

@@ -12,10 +12,11 @@
 
 use std::sync::Arc;
 
-use super::context::{garbage_records, table_options};
+use super::context::{garbage_records, table_options, value_log_records};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
+use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, OutputFiles};
@@ -49,7 +50,9 @@ impl Engine {
         let stay = mediums_stay(keyspace, oldest, &options)?;
         let version = Shared::clone(&keyspace.state().version);
         let values = Values::of_flush(version.values(), Shared::clone(&options), stay);
-        drop(version);
+        let operator = keyspace.operator();
+        // The version names every value log that the entries point to.
+        let folder = Folder::new(&operator, self.value_reader(&version));
         let mut output = Output::new(
             self,
             &wanted,
@@ -67,10 +70,13 @@ impl Engine {
             SubcompactionRange::default(),
             output,
             &readers,
+            folder,
             // Any deeper run may hold older versions.
             |_| true,
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
+        drop(version);
+        let folds = flushed.folds;
         // The flush syncs the logs that are full now, so it can seal them.
         let full = keyspace.value_log.lock().full_count();
         self.sync_logs()?;
@@ -78,16 +84,16 @@ impl Engine {
             tables: files,
             grown: _,
             transient_logs,
+            value_logs,
             discard_lists: garbage,
             log_references,
             pending,
         } = flushed.written;
         let references = Record::count_references(keyspace.id(), &log_references);
         let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
-        let transient_log_bytes: u64 = transient_logs
-            .iter()
-            .map(|transient_log| transient_log.length)
-            .sum();
+        let lengths = |logs: &[ValueFileMeta]| logs.iter().map(|log| log.length).sum::<u64>();
+        let transient_log_bytes = lengths(&transient_logs);
+        let value_log_bytes = lengths(&value_logs);
         let written: u64 = files.iter().map(FileMeta::entries).sum();
         let first_needed = pending.commit(|| {
             self.catalog.commit_in(
@@ -97,6 +103,7 @@ impl Engine {
                     let (id, at) = (keyspace.id(), oldest.value_log);
                     let mut records = value_log.flush_records(id, full, at);
                     drop(value_log);
+                    records.extend(value_log_records(id, &value_logs));
                     records.extend(self.flush_records(
                         keyspace,
                         oldest.through,
@@ -116,7 +123,9 @@ impl Engine {
                         &self.counters.transient_log_bytes_written,
                         transient_log_bytes,
                     );
+                    counters::add(&self.counters.value_log_bytes, value_log_bytes);
                     counters::add(&self.counters.flushes, 1);
+                    self.count_folds(folds);
                     keyspace.count(
                         0,
                         [
@@ -137,7 +146,7 @@ impl Engine {
             keyspace: keyspace.name().to_string(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,
-            bytes_written: bytes + transient_log_bytes,
+            bytes_written: bytes + transient_log_bytes + value_log_bytes,
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())

@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::compaction_inputs::Inputs;
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
+use crate::compact::fold::FoldCounts;
 use crate::compact::merge::{MergeResult, SubcompactionRange};
 use crate::compact::output::OutputFiles;
 use crate::compact::pending_files::{PendingFile, PendingFiles};
@@ -56,11 +57,13 @@ struct PartWritten {
     tables: Vec<FileMeta>,
     grown: Vec<FileMeta>,
     transient_logs: Vec<ValueFileMeta>,
+    value_logs: Vec<ValueFileMeta>,
     discard_lists: Vec<DiscardList>,
     log_references: ReferenceChanges,
     pending: Vec<PendingFile>,
     entries: u64,
     transient_log_bytes_read: u64,
+    folds: FoldCounts,
 }
 
 /// A subcompaction that a thread has taken.
@@ -129,11 +132,13 @@ impl Subcompaction {
                 tables: merged.written.tables,
                 grown: merged.written.grown,
                 transient_logs: merged.written.transient_logs,
+                value_logs: merged.written.value_logs,
                 discard_lists: merged.written.discard_lists,
                 log_references: merged.written.log_references,
                 pending: merged.written.pending.release(),
                 entries: merged.entries,
                 transient_log_bytes_read: merged.transient_log_bytes_read,
+                folds: merged.folds,
             }),
             Err(error) => {
                 progress.failed.get_or_insert(error);
@@ -197,6 +202,7 @@ impl Engine {
             tables: Vec::new(),
             grown: Vec::new(),
             transient_logs: Vec::new(),
+            value_logs: Vec::new(),
             discard_lists: Vec::new(),
             log_references: ReferenceChanges::default(),
             pending: PendingFiles::adopt(self, files.collect()), // I2
@@ -206,7 +212,10 @@ impl Engine {
         }
         let entries = parts.iter().map(|part| part.entries).sum();
         let transient_log_bytes_read = parts.iter().map(|part| part.transient_log_bytes_read).sum();
+        let mut folds = FoldCounts::default();
         for part in parts {
+            folds.add(part.folds);
+            written.value_logs.extend(part.value_logs);
             written.tables.extend(part.tables);
             written.grown.extend(part.grown);
             written.transient_logs.extend(part.transient_logs);
@@ -217,6 +226,7 @@ impl Engine {
             written,
             entries,
             transient_log_bytes_read,
+            folds,
         })
     }
 

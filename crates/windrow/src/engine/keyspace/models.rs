@@ -11,6 +11,7 @@ use crate::base::sync::{Handover, Shared};
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
 use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, Obsolete, Version};
+use crate::merge_operator::KeyspaceOperator;
 use crate::options::KeyspaceOptions;
 use crate::read::state::ReadState;
 use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
@@ -110,8 +111,15 @@ impl Model {
         let version = Version::new(vec![vec![handle(INPUT, &obsolete)]]).unwrap();
         let options = KeyspaceOptions::default();
         let memory = Arc::new(Memory::new(&crate::options::Options::default()));
-        let keyspace =
-            KeyspaceCore::new(KeyspaceId(1), String::new(), options, version, 1, &memory);
+        let keyspace = KeyspaceCore::new(
+            KeyspaceId(1),
+            String::new(),
+            options,
+            KeyspaceOperator::default(),
+            version,
+            1,
+            &memory,
+        );
         Arc::new(Self {
             keyspace,
             obsolete,

@@ -38,7 +38,7 @@ use crate::engine::throttling::memory::Memory;
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
-    Edit, KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
+    Edit, KeyspaceState, ManifestState, Obsolete, Record, Version, manifest_length, read_manifest,
 };
 use crate::options::{KeyspaceOptions, Options};
 use crate::vfs::{LockGuard, Vfs};
@@ -109,6 +109,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     make_durable(&**vfs, directory, &replayed)?;
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
+    apply(&mut state, &merge_operators(&keyspaces))?;
     for keyspace in &keyspaces {
         if let Some(state) = state.keyspaces.get(&keyspace.id()) {
             keyspace.set_value_files(state, &parts.obsolete);
@@ -204,6 +205,19 @@ fn chain_of(logs: &[ReplayedLog]) -> WalChain {
         chain.push_replayed(log.number, log.end, log.last_sequence);
     }
     chain
+}
+
+/// The names of the merge operators of `keyspaces`, as the manifest records them.
+fn merge_operators(keyspaces: &[Arc<KeyspaceCore>]) -> Edit {
+    let record = |keyspace: &Arc<KeyspaceCore>| {
+        Some(Record::MergeOperator {
+            keyspace: keyspace.id(),
+            name: keyspace.operator().name()?.to_owned(),
+        })
+    };
+    Edit {
+        records: keyspaces.iter().filter_map(record).collect(),
+    }
 }
 
 fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
@@ -413,6 +427,9 @@ fn build_keyspaces(state: &ManifestState, parts: &Parts<'_>) -> Result<Vec<Arc<K
             *id,
             keyspace.name.clone(),
             recorded_options(keyspace, parts.options)?,
+            parts
+                .options
+                .merge_operator(&keyspace.name, keyspace.merge_operator.as_deref())?,
             version,
             usize::from(keyspace.level_count),
             &parts.memory,

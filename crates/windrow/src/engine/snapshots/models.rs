@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Snapshots;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Kind, SequenceNumber, Trailer};
-use crate::policy::{ReadPoints, Verdict, keep};
+use crate::policy::{Met, ReadPoints, Verdict, keep};
 
 /// The versions of the one key, newest first; a compaction reads all of them.
 const VERSIONS: [SequenceNumber; 4] = [4, 3, 2, 1];
@@ -42,10 +42,11 @@ impl Model {
         let mut kept = Vec::new();
         for sequence in VERSIONS {
             let entry = Trailer::new(sequence, Kind::Value);
-            if keep(entry, newer, &readers, || true) == Verdict::Keep {
+            let verdict = keep(entry, newer, &readers, || true);
+            if verdict == Verdict::Keep {
                 kept.push(sequence);
             }
-            newer = Some(sequence);
+            newer = Some(Met::new(entry, verdict));
         }
         kept
     }

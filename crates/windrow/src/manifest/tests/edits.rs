@@ -116,6 +116,10 @@ fn one_of_each() -> Edit {
                 keyspace,
                 options: options(&[("a", "1"), ("b", "")]),
             },
+            Record::MergeOperator {
+                keyspace,
+                name: "an operator".to_owned(),
+            },
             Record::DropKeyspace(keyspace),
             Record::RenameKeyspace {
                 keyspace,

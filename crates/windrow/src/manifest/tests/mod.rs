@@ -344,6 +344,10 @@ impl History {
                     keyspace,
                     options: options(&[("level", &level.to_string())]),
                 });
+                records.push(Record::MergeOperator {
+                    keyspace,
+                    name: "operator".to_owned(),
+                });
                 let totals = Totals::from([(u64::from(level), u64::from(second) + 1)]);
                 records.push(Record::KeyspaceTotals {
                     keyspace,

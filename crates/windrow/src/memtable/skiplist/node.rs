@@ -93,6 +93,18 @@ impl<'list> Node<'list> {
             .map(|anchor| unsafe { Record::new(anchor) })
     }
 
+    /// The first entry of the leaf as it is now, unless this is the head.
+    #[inline]
+    pub(super) fn first(self) -> Option<Record<'list>> {
+        let anchor = self.anchor()?;
+        if !anchor.trailer().is_operand() {
+            return Some(anchor);
+        }
+        // It may have been replaced. It is always in the same slot, because it never moves.
+        let order = Order(self.leaf().order.load(Ordering::Acquire));
+        Some(self.record(order.slot(0)))
+    }
+
     /// The head of the anchor's key.
     #[inline]
     fn head(self) -> u64 {
@@ -227,6 +239,14 @@ impl<'list> Node<'list> {
         leaf.records[slot].store(record.header.as_ptr(), Ordering::Release);
         leaf.order
             .store(order.insert(position).0, Ordering::Release);
+    }
+
+    /// Puts `record` into a `slot` in use, whose record has the same key and sequence number.
+    ///
+    /// The caller holds the leaf's lock.
+    pub(super) fn replace(self, slot: usize, record: Record<'list>) {
+        // Release: a thread that sees the record sees its content.
+        self.leaf().records[slot].store(record.header.as_ptr(), Ordering::Release);
     }
 }
 

@@ -7,6 +7,10 @@
 //! The next newer version counts whether or not it was kept itself. After a spent tombstone every
 //! older version is superseded, because no reader's sequence number lies below the tombstone.
 //!
+//! An operand hides nothing: what is below it counts. If no reader reads between an operand and the next older version,
+//! the older one *joins* it. So the job meets chains of operands, which it folds, each with its base if that has joined
+//! too. An operand that is superseded itself supersedes what would join it.
+//!
 //! A flush follows the same rule, with deeper levels that may hold every key.
 
 use crate::base::{SequenceNumber, Trailer};
@@ -26,6 +30,8 @@ pub(crate) struct ReadPoints {
 pub(crate) enum Verdict {
     /// Kept.
     Keep,
+    /// Kept, but readers see it only through the next newer version, an operand: both can be folded.
+    Joins,
     /// A newer version hides it from every reader.
     Superseded,
     /// A tombstone that hides nothing.
@@ -64,20 +70,42 @@ impl ReadPoints {
     }
 }
 
+/// A version that the job has met.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Met {
+    sequence: SequenceNumber,
+    /// Whether readers that see it see nothing below it.
+    hides: bool,
+}
+
+impl Met {
+    /// `entry`, about which `verdict` was decided.
+    pub(crate) fn new(entry: Trailer, verdict: Verdict) -> Self {
+        Self {
+            sequence: entry.sequence(),
+            hides: !entry.is_operand() || verdict == Verdict::Superseded,
+        }
+    }
+}
+
 /// Decides about one entry.
 ///
-/// `newer` is the sequence number of the next newer version of the same key that the job met,
-/// kept or not. `deeper` says whether a level below the job's target may hold the key; it is
-/// called only for a tombstone that every reader sees.
+/// `newer` is the next newer version of the same key that the job met, kept or not. `deeper` says whether a level
+/// below the job's target may hold the key; it is called only for a tombstone that every reader sees.
 pub(crate) fn keep(
     entry: Trailer,
-    newer: Option<SequenceNumber>,
+    newer: Option<Met>,
     readers: &ReadPoints,
     deeper: impl FnOnce() -> bool,
 ) -> Verdict {
     let sequence = entry.sequence();
-    if newer.is_some_and(|newer| !readers.sees(sequence, newer)) {
-        Verdict::Superseded
+    let newer = newer.filter(|newer| !readers.sees(sequence, newer.sequence));
+    if let Some(newer) = newer {
+        if newer.hides {
+            Verdict::Superseded
+        } else {
+            Verdict::Joins
+        }
     } else if entry.is_tombstone() && sequence <= readers.oldest() && !deeper() {
         Verdict::Spent
     } else {

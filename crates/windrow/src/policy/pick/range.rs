@@ -23,6 +23,8 @@ pub(crate) struct ManualCompaction<'k, K> {
     pub(crate) before: FileNumber,
     /// Entries above this sequence number are new.
     pub(crate) through: SequenceNumber,
+    /// Whether any file may hold operands that can be folded.
+    pub(crate) folds: bool,
 }
 
 impl<K: Ord + Clone> ManualCompaction<'_, K> {
@@ -47,7 +49,7 @@ impl<K: Ord + Clone> ManualCompaction<'_, K> {
 /// data, and drops what no reader needs. Newer entries stay, or the compaction might never end.
 ///
 /// Nothing is appended in the deepest level, because tombstones must meet what they hide. Old files there with
-/// tombstones or several segments are rewritten in place, each once. So are files to which other compactions have
+/// tombstones, several segments or perhaps operands are rewritten in place, each once. So are files to which other compactions have
 /// appended meanwhile, and files that refer to transient logs, unless compactions never put values in place.
 ///
 /// `Idle` when all that is done, or while running jobs block the rest.
@@ -79,7 +81,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let level = tree.deepest_level();
         let is_due = |&file: &usize| {
             let file = tree.file(level, file);
-            let is_untidy = file.tombstones > 0 || file.segments.len() > 1;
+            let is_untidy = file.tombstones > 0 || file.segments.len() > 1 || wanted.folds;
             let is_old = is_untidy && file.number < wanted.before;
             let mut later = file.segments.iter().skip(1);
             let was_appended = later.any(|segment| segment.sequence_min <= wanted.through);

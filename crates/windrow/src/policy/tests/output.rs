@@ -7,7 +7,7 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::output::Zones;
 use crate::policy::{
-    Compaction, DeeperLevels, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict, keep,
+    Compaction, DeeperLevels, Met, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict, keep,
 };
 
 #[test]
@@ -43,10 +43,46 @@ fn entries_are_kept_for_readers_and_for_what_they_hide() {
         (5, Tombstone, Some(7), &[4, 6], 9, false, Keep),
     ] {
         let readers = ReadPoints::new(snapshots.to_vec(), visible);
-        let verdict = keep(Trailer::new(sequence, kind), newer, &readers, || deeper);
+        let met = newer.map(|newer| Met::new(Trailer::new(newer, Value), Keep));
+        let verdict = keep(Trailer::new(sequence, kind), met, &readers, || deeper);
         assert_eq!(
             verdict, expected,
             "{sequence} {kind:?} below {newer:?}, readers {readers:?}, deeper {deeper}"
+        );
+    }
+}
+
+#[test]
+fn versions_join_the_operands_that_readers_see_them_through() {
+    use Kind::{Operand, Tombstone, Value};
+    use Verdict::{Joins, Keep, Superseded};
+    const NONE: &[SequenceNumber] = &[];
+    // (sequence, kind, the next newer version and its verdict, snapshots) -> verdict
+    for (sequence, kind, newer, snapshots, expected) in [
+        (5, Operand, None, NONE, Keep),
+        (5, Operand, Some((7, Operand, Keep)), NONE, Joins),
+        (5, Operand, Some((7, Operand, Joins)), NONE, Joins),
+        (5, Value, Some((7, Operand, Keep)), NONE, Joins),
+        (5, Tombstone, Some((7, Operand, Keep)), NONE, Joins),
+        // A reader in between.
+        (5, Operand, Some((7, Operand, Keep)), &[6], Keep),
+        (5, Value, Some((7, Operand, Keep)), &[5], Keep),
+        (5, Operand, Some((7, Operand, Keep)), &[4, 7], Joins),
+        (5, Operand, Some((10, Operand, Keep)), NONE, Keep),
+        // A base hides what is below it, and so does an operand that is hidden itself.
+        (5, Operand, Some((7, Value, Joins)), NONE, Superseded),
+        (5, Operand, Some((7, Value, Keep)), NONE, Superseded),
+        (5, Operand, Some((7, Tombstone, Keep)), &[4], Superseded),
+        (5, Operand, Some((7, Operand, Superseded)), NONE, Superseded),
+        (5, Value, Some((7, Operand, Superseded)), &[7], Superseded),
+        (5, Value, Some((7, Operand, Superseded)), &[6], Keep),
+    ] {
+        let readers = ReadPoints::new(snapshots.to_vec(), 9);
+        let met = newer.map(|(newer, kind, verdict)| Met::new(Trailer::new(newer, kind), verdict));
+        let verdict = keep(Trailer::new(sequence, kind), met, &readers, || true);
+        assert_eq!(
+            verdict, expected,
+            "{sequence} {kind:?} below {newer:?}, {snapshots:?}"
         );
     }
 }

@@ -29,6 +29,7 @@ use crate::engine::throttling::memory::Memory;
 use crate::manifest::{
     Edit, FileHandle, ManifestState, ManifestStore, Obsolete, Record, Version, read_manifest,
 };
+use crate::merge_operator::KeyspaceOperator;
 use crate::options::{KeyspaceOptions, Options};
 use crate::policy::{self, Claim, capacities};
 use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
@@ -265,6 +266,7 @@ fn measure(size: Size) {
         KEYSPACE,
         String::new(),
         full(size.bytes).1,
+        KeyspaceOperator::default(),
         version,
         usize::from(state.keyspaces[&KEYSPACE].level_count),
         &Arc::new(Memory::new(&Options::default())),

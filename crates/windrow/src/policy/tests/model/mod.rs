@@ -14,9 +14,9 @@ use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    Claim, Compaction, FileSummary, FlushPlace, ManualCompaction, OutputPlan, Plan, ReadPoints,
-    TransientLogFate, TreeSummary, Verdict, keep, mediums_stay, next_allowed, place_at_flush, plan,
-    plan_range, segment_limits, transient_file_bytes,
+    Claim, Compaction, FileSummary, FlushPlace, ManualCompaction, Met, OutputPlan, Plan,
+    ReadPoints, TransientLogFate, TreeSummary, Verdict, keep, mediums_stay, next_allowed,
+    place_at_flush, plan, plan_range, segment_limits, transient_file_bytes,
 };
 
 /// The bytes of an entry besides its value.
@@ -63,6 +63,7 @@ pub(super) struct Model {
 /// A manual compaction of all keys; files from `before` on are new.
 pub(crate) fn everything<'k, K>(before: FileNumber) -> ManualCompaction<'k, K> {
     ManualCompaction {
+        folds: false,
         smallest: None,
         largest: None,
         before,
@@ -378,7 +379,7 @@ impl Model {
                 self.transient_logs.put(sequence, length, &mut self.files);
                 self.merged += self.value_bytes();
             }
-            newer = Some(sequence);
+            newer = Some(Met::new(trailer, verdict));
             last = Some(key);
         }
         self.transient_logs.close();

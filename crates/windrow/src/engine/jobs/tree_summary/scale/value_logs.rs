@@ -15,6 +15,7 @@ use crate::engine::throttling::memory::Memory;
 use crate::manifest::{
     Edit, ManifestState, ManifestStore, Record, ReferenceChanges, manifest_length,
 };
+use crate::merge_operator::KeyspaceOperator;
 use crate::options::{KeyspaceOptions, Options};
 use crate::policy;
 use crate::table::{LogReferences, LogSums, Referred, SegmentReferences};
@@ -247,6 +248,7 @@ fn measure(bytes: f64) {
         KEYSPACE,
         String::new(),
         full(table_bytes).1,
+        KeyspaceOperator::default(),
         version,
         usize::from(state.keyspaces[&KEYSPACE].level_count),
         &Arc::new(Memory::new(&Options::default())),
