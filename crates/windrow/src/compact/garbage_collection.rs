@@ -19,12 +19,14 @@ use std::sync::Arc;
 
 use super::job::{CancelCheck, IoPriority, JobContext};
 use super::pending_files::PendingFiles;
+use super::residence::Residence;
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
 use crate::value::{
     DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordReader, RelocationTable,
     ValueFileMeta, ValuePointer, read_discard_list,
 };
+use crate::vfs::PassedBytes;
 
 /// The most bytes of keys that are sorted at a time. With more, the GC output consists of several
 /// sorted parts.
@@ -90,6 +92,9 @@ struct GarbageCollection<'a, 'w> {
     cancel: CancelCheck<'w>,
     sources: Vec<Source>,
     writer: GcOutputWriter,
+    /// Counts the copied records.
+    passed: Arc<PassedBytes>,
+    residence: Residence,
     keys: Vec<u8>,
     live: Vec<Live>,
     merged_list: Option<DiscardListWriter>,
@@ -122,11 +127,14 @@ pub(crate) fn collect<'a>(
     let writer = GcOutputWriter::create(vfs, directory, number)?;
     let mut pending = PendingFiles::adopt(context, Vec::new());
     pending.add(FileName::Values(number));
+    let passed = Arc::<PassedBytes>::default();
     let mut gc = GarbageCollection {
         context,
         cancel,
         sources,
         writer,
+        residence: Residence::new(Arc::clone(&passed)),
+        passed,
         keys: Vec::new(),
         live: Vec::new(),
         merged_list: None,
@@ -283,7 +291,7 @@ impl GarbageCollection<'_, '_> {
         });
         for record in &live {
             let source = &mut self.sources[record.victim];
-            let file = &**source.walk.file();
+            let footprint = source.walk.footprint();
             let (context, cancel, unrequested) = (self.context, self.cancel, &mut self.unrequested);
             let mut pieces = 0;
             let on_piece = |written: u64| {
@@ -298,8 +306,21 @@ impl GarbageCollection<'_, '_> {
             };
             let offset = self
                 .writer
-                .copy(file, key(record), &record.pointer, on_piece)?;
+                .copy(footprint, key(record), &record.pointer, on_piece)?;
+            let ValuePointer {
+                offset: from,
+                record_bytes: length,
+                ..
+            } = record.pointer;
+            self.passed
+                .add(length, footprint.resident_bytes(from..from + length));
+            if self.writer.has_unjudged_piece() {
+                self.writer.judge(self.residence.stays());
+            }
             source.moves.push((record.pointer.offset, offset));
+        }
+        for source in &mut self.sources {
+            source.walk.footprint().pass_all();
         }
         (self.keys, self.live) = (keys, live);
         self.keys.clear();

@@ -4,7 +4,8 @@
 //! [`merge`] reads sorted entries, [folds](fold) operands, and writes the rest to an [`output`], which places their
 //! [`values`].
 //! [`unsorted_values`] is a variant for measurements. [`garbage_collection`] copies live values of value
-//! logs. A [`job`] gets the engine's services; its files are [`pending_files`] until an edit names them.
+//! logs. A [`job`] gets the engine's services; its files are [`pending_files`] until an edit names them. Its
+//! [`residence`] says what of them stays in the page cache.
 
 pub(crate) mod fold;
 mod folded_value_log;
@@ -13,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod merge;
 pub(crate) mod output;
 pub(crate) mod pending_files;
+mod residence;
 pub(crate) mod unsorted_values;
 pub(crate) mod values;
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::job::{CancelCheck, IoPriority, JobContext};
 use super::pending_files::PendingFiles;
+use super::residence::Residence;
 use super::values::Values;
 use crate::base::sync::Shared;
 use crate::base::{FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer};
@@ -69,6 +70,8 @@ pub(crate) struct Output<'a, 'keys> {
     /// The file that entries are appended to; `None` for a new file.
     target: Option<FileNumber>,
     writer: Option<TableWriter>,
+    /// Of the tables.
+    residence: Residence,
     finished: Vec<FileMeta>,
     grown: Vec<FileMeta>,
     log_references: ReferenceChanges,
@@ -104,6 +107,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             targets: None,
             target: None,
             writer: None,
+            residence: Residence::new(values.passed()),
             finished: Vec::new(),
             grown: Vec::new(),
             log_references: ReferenceChanges::default(),
@@ -175,6 +179,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
             unreachable!("a writer was opened just now")
         };
         writer.add(key, trailer, value)?;
+        if writer.has_unjudged_piece() {
+            writer.judge(self.residence.stays());
+        }
         self.entries += 1;
         self.unrequested += (key.len() + value.len()) as u64;
         self.unrequested += self.values.bytes_written() - before;

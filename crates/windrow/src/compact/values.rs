@@ -18,15 +18,18 @@
 //! Concurrency: owned by one job.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::folded_value_log::FoldedValueLog;
 use super::pending_files::PendingFiles;
+use super::residence::Residence;
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber, Kind, Result, SequenceNumber, Trailer};
 use crate::manifest::ValueFiles;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
 use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, ValueWriter};
+use crate::vfs::PassedBytes;
 
 /// The values of a job.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ pub(crate) struct Separation {
     /// The length of a full file.
     file_bytes: u64,
     writer: Option<ValueWriter>,
+    residence: Residence,
     finished: Vec<ValueFileMeta>,
     /// The pointers to the values that were written before their entries, by sequence number.
     ahead: Vec<(SequenceNumber, ValuePointer)>,
@@ -118,7 +122,10 @@ impl Values {
             TransientValues::Separate(rewrite) => rewrite.transient_file_bytes,
         };
         Self::Compaction(Box::new(CompactedValues {
-            separation: Separation::new(options, files.generation(), file_bytes),
+            separation: Separation {
+                residence: Residence::new(Arc::clone(read_buffers.passed())),
+                ..Separation::new(options, files.generation(), file_bytes)
+            },
             files,
             read_buffers,
             transient_values,
@@ -130,6 +137,14 @@ impl Values {
         match self {
             Self::Flush(separation) => separation,
             Self::Compaction(compacted) => &compacted.separation,
+        }
+    }
+
+    /// Counts the bytes of the inputs of the job.
+    pub(super) fn passed(&self) -> Arc<PassedBytes> {
+        match self {
+            Self::Flush(_) => Arc::default(),
+            Self::Compaction(compacted) => Arc::clone(compacted.read_buffers.passed()),
         }
     }
 
@@ -239,6 +254,7 @@ impl Separation {
             mediums_stay: false,
             file_bytes,
             writer: None,
+            residence: Residence::default(),
             finished: Vec::new(),
             ahead: Vec::new(),
             pointer: Vec::new(),
@@ -308,6 +324,9 @@ impl Separation {
             None => self.writer.insert(pending.create_value_file()?),
         };
         let pointer = writer.append(key, value, self.options.compression)?;
+        if writer.has_unjudged_piece() {
+            writer.judge(self.residence.stays());
+        }
         self.bytes_written += pointer.record_bytes;
         if writer.bytes() >= self.file_bytes {
             self.close_file()?;

@@ -24,6 +24,7 @@ mod filters;
 mod garbage_collection;
 mod moved_values;
 mod output;
+mod page_cache;
 mod pick;
 mod placement;
 mod scores;
@@ -44,6 +45,7 @@ pub(crate) use output::{
     DeeperLevels, Met, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate,
     Verdict, keep,
 };
+pub(crate) use page_cache::stays_in_page_cache;
 pub(crate) use pick::{Compaction, ManualCompaction, Plan, Purpose, plan, plan_range};
 pub use placement::{Class, class};
 pub(crate) use placement::{

@@ -88,7 +88,7 @@ pub(crate) fn newer_in(
     for file in levels.flat_map(|level| level.files()).filter(is_candidate) {
         for run in Run::of_files(std::slice::from_ref(file)) {
             let cursor: RunCursor<TableCursor> = RunCursor::new(Arc::clone(tables), run);
-            let found = newer_of(&mut cursor.within(bounds.clone()), range, since)?;
+            let found = newer_of(&mut cursor.with(bounds.clone()), range, since)?;
             if found.is_some() {
                 return Ok(found);
             }

@@ -8,6 +8,7 @@
 //!
 //! Concurrency: owned by one thread; it keeps its files alive.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::merge::iteration_failed;
@@ -18,18 +19,18 @@ use crate::manifest::{FileHandle, Level, Place};
 use crate::table::{
     Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
 };
+use crate::vfs::PassedBytes;
 
 /// A cursor that can be opened on a table.
 pub(crate) trait OpenCursor: Cursor + Sized {
     /// Whether the reads of the cursor are those of a user, not of a compaction.
     const IS_READ: bool;
+    /// What the cursors of one run have in common.
+    type Common: fmt::Debug + Clone + Default;
     /// A cursor over a segment of `table`.
-    fn open(table: &Arc<Table>, segment: usize) -> Self;
-    /// Reads nothing ahead beyond `bounds`.
-    #[must_use]
-    fn within(self, bounds: Bounds) -> Self;
+    fn open(table: &Arc<Table>, segment: usize, common: &Self::Common) -> Self;
     /// Switches to another segment and reuses the cursor's memory.
-    fn switch(&mut self, table: &Arc<Table>, segment: usize);
+    fn switch(&mut self, table: &Arc<Table>, segment: usize, common: &Self::Common);
     /// Asks for the block that a step backward will read, if it will read one.
     fn announce_prev(&self) {}
     /// Takes the counts since the last call.
@@ -39,16 +40,14 @@ pub(crate) trait OpenCursor: Cursor + Sized {
 /// For reads: blocks from the block source that the options name.
 impl OpenCursor for TableCursor {
     const IS_READ: bool = true;
+    /// Nothing is read ahead beyond them.
+    type Common = Bounds;
 
-    fn open(table: &Arc<Table>, segment: usize) -> Self {
-        table.cursor(segment)
+    fn open(table: &Arc<Table>, segment: usize, bounds: &Bounds) -> Self {
+        table.cursor(segment).within(bounds.clone())
     }
 
-    fn within(self, bounds: Bounds) -> Self {
-        self.within(bounds)
-    }
-
-    fn switch(&mut self, table: &Arc<Table>, segment: usize) {
+    fn switch(&mut self, table: &Arc<Table>, segment: usize, _: &Bounds) {
         self.switch(table, segment);
     }
 
@@ -64,17 +63,15 @@ impl OpenCursor for TableCursor {
 /// For compactions: blocks in file order, without the cache.
 impl OpenCursor for SequentialCursor {
     const IS_READ: bool = false;
+    /// They count what they pass.
+    type Common = Arc<PassedBytes>;
 
-    fn open(table: &Arc<Table>, segment: usize) -> Self {
-        table.sequential_cursor(segment)
+    fn open(table: &Arc<Table>, segment: usize, passed: &Arc<PassedBytes>) -> Self {
+        table.counting_cursor(segment, passed)
     }
 
-    fn within(self, _: Bounds) -> Self {
-        self
-    }
-
-    fn switch(&mut self, table: &Arc<Table>, segment: usize) {
-        *self = table.sequential_cursor(segment);
+    fn switch(&mut self, table: &Arc<Table>, segment: usize, passed: &Arc<PassedBytes>) {
+        *self = table.counting_cursor(segment, passed);
     }
 
     fn take_counters(&mut self) -> ReadCounters {
@@ -189,7 +186,7 @@ enum Ahead {
 
 /// Concatenates the segments of a run.
 #[derive(Debug)]
-pub(crate) struct RunCursor<C> {
+pub(crate) struct RunCursor<C: OpenCursor> {
     /// The field precedes `run`, so the cursor of a file is dropped before the handle on the file.
     current: Option<C>,
     /// An unused cursor, kept for its memory.
@@ -199,7 +196,7 @@ pub(crate) struct RunCursor<C> {
     /// The segment that `current` reads, or that `spare` has read.
     position: Place,
     run: Run,
-    bounds: Bounds,
+    common: C::Common,
     tables: Arc<OpenTables>,
     /// The kind of the first error. After an error the cursor reads nothing.
     failed: Option<ErrorKind>,
@@ -215,23 +212,23 @@ impl<C: OpenCursor> RunCursor<C> {
             ahead: None,
             position: Place::at(0),
             run,
-            bounds: Bounds::default(),
+            common: C::Common::default(),
             tables,
             failed: None,
             counters: ReadCounters::default(),
         }
     }
 
-    /// Reads nothing ahead beyond `bounds`.
+    /// With what the cursors of the run have in common.
     #[must_use]
-    pub(crate) fn within(mut self, bounds: Bounds) -> Self {
-        self.bounds = bounds;
+    pub(crate) fn with(mut self, common: C::Common) -> Self {
+        self.common = common;
         self
     }
 
     /// A new cursor over the same run.
     pub(crate) fn sibling(&self) -> Self {
-        Self::new(Arc::clone(&self.tables), self.run.clone()).within(self.bounds.clone())
+        Self::new(Arc::clone(&self.tables), self.run.clone()).with(self.common.clone())
     }
 
     /// Takes the counts since the last call.
@@ -267,9 +264,9 @@ impl<C: OpenCursor> RunCursor<C> {
                 self.current = self.spare.take();
             }
             match (opened, &mut self.current) {
-                (Ok(table), Some(current)) => current.switch(&table, segment),
+                (Ok(table), Some(current)) => current.switch(&table, segment, &self.common),
                 (Ok(table), None) => {
-                    self.current = Some(C::open(&table, segment).within(self.bounds.clone()));
+                    self.current = Some(C::open(&table, segment, &self.common));
                 }
                 (Err(error), _) => return self.fail(Err(error)),
             }

@@ -36,7 +36,7 @@ impl SourceCursor {
             end: end.map(Arc::from),
         };
         let run =
-            |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).within(bounds.clone()));
+            |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).with(bounds.clone()));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
                 let files = level.newest_first().iter();

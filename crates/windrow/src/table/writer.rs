@@ -260,6 +260,18 @@ impl TableWriter {
         (buffers + self.payload.capacity() + metadata) as u64
     }
 
+    /// Whether a whole piece of the file waits for a judgement.
+    #[inline]
+    pub(crate) fn has_unjudged_piece(&self) -> bool {
+        self.output.writer.has_unjudged_piece()
+    }
+
+    /// Judges whether the whole pieces since the last judgement stay in the page cache. Filters, index and footer
+    /// always stay: the first read of the table loads them.
+    pub(crate) fn judge(&mut self, stays: bool) {
+        self.output.writer.judge(stays);
+    }
+
     /// Writes the block under construction; `next` is the key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.payload.clear();

@@ -10,13 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result};
 use crate::codec::Reader;
 use crate::codec::checksum::{checksum, seed};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
-use crate::vfs::{File, FileWriter, OpenMode, Vfs, read_exact_at};
+use crate::vfs::{File, FileWriter, Footprint, OpenMode, Vfs, read_exact_at};
 
 /// The most records of a chunk.
 const CHUNK_ENTRIES: usize = 8 << 10;
@@ -128,6 +129,8 @@ pub(crate) fn read_discard_list(
     let file = vfs
         .open(&path, OpenMode::Read)
         .map_err(|error| Error::open(&name, &path, error))?;
+    let mut footprint = Footprint::new(Arc::clone(&file));
+    footprint.touch(0..list.length);
     let mut left = list.counts.clone();
     each_discarded(&*file, list.number, list.length, |number, offset| {
         // Value files that were deleted do not count any more.

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use crate::base::{Error, FileNumber, Result};
-use crate::vfs::{File, Vfs, WRITE_BYTES, read_exact_at};
+use crate::vfs::{Footprint, Vfs, WRITE_BYTES};
 
 use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
@@ -43,6 +43,16 @@ impl GcOutputWriter {
         self.writer.memory_bytes() + self.buffer.capacity() as u64
     }
 
+    /// Whether a whole piece of the file waits for a judgement.
+    pub(crate) fn has_unjudged_piece(&self) -> bool {
+        self.writer.has_unjudged_piece()
+    }
+
+    /// Judges whether the whole pieces since the last judgement stay in the page cache.
+    pub(crate) fn judge(&mut self, stays: bool) {
+        self.writer.judge(stays);
+    }
+
     /// Copies the record of `key` that `pointer` leads to in `source`; returns its offset here. Calls
     /// `progress` after each piece, with the bytes that were written, which may be none.
     ///
@@ -50,7 +60,7 @@ impl GcOutputWriter {
     /// `Corruption` where the record is damaged (I1); those of `progress`.
     pub(crate) fn copy(
         &mut self,
-        source: &dyn File,
+        source: &mut Footprint,
         key: &[u8],
         pointer: &ValuePointer,
         mut progress: impl FnMut(u64) -> Result<()>,
@@ -98,11 +108,17 @@ impl GcOutputWriter {
     }
 
     /// Fills the buffer with the next bytes of the record after `done`; returns how many.
-    fn read_piece(&mut self, source: &dyn File, pointer: &ValuePointer, done: u64) -> Result<u64> {
+    fn read_piece(
+        &mut self,
+        source: &mut Footprint,
+        pointer: &ValuePointer,
+        done: u64,
+    ) -> Result<u64> {
         let left = usize::try_from(pointer.record_bytes - done).unwrap_or(usize::MAX);
         self.buffer.resize(left.min(WRITE_BYTES), 0);
         let offset = pointer.offset + done;
-        read_exact_at(source, &mut self.buffer, offset)
+        source
+            .read_exact_at(&mut self.buffer, offset)
             .map_err(|error| Error::read(&file_name(pointer.file), offset, error))?;
         Ok(self.buffer.len() as u64)
     }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::base::{Error, FileNumber, Held, MemoryTracker, Result};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
-use crate::vfs::{File, Vfs, read_exact_at};
+use crate::vfs::{Footprint, PassedBytes, Vfs};
 
 use super::file::open_whole;
 use super::meta::{ValueFileMeta, file_name};
@@ -64,6 +64,8 @@ pub(crate) struct ValueReadBuffers {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     tracker: Arc<MemoryTracker>,
+    /// Counts the records that were read.
+    passed: Arc<PassedBytes>,
     /// The memory is used up once the tracker counts this much.
     tracked_max: u64,
     read_buffers: BTreeMap<FileNumber, ReadBuffer>,
@@ -87,7 +89,7 @@ pub(crate) struct ValueReadBuffers {
 struct ReadBuffer {
     name: String,
     /// `None` while it is closed.
-    file: Option<Arc<dyn File>>,
+    file: Option<Footprint>,
     length: u64,
     buffer: Buffer,
     /// The offset of the buffer in the file.
@@ -170,6 +172,7 @@ impl ValueReadBuffers {
             vfs,
             directory,
             tracker: Arc::clone(tracker),
+            passed: Arc::default(),
             tracked_max,
             read_buffers: BTreeMap::new(),
             read_buffers_max: READ_BUFFERS_BYTES / READ_BUFFER_BYTES,
@@ -184,6 +187,18 @@ impl ValueReadBuffers {
             alone: Buffer::new(tracker),
             unpacked: Buffer::new(tracker),
         }
+    }
+
+    /// Counts the records that it reads in `passed`.
+    #[must_use]
+    pub(crate) fn counting(mut self, passed: &Arc<PassedBytes>) -> Self {
+        self.passed = Arc::clone(passed);
+        self
+    }
+
+    /// Counts the records that were read.
+    pub(crate) fn passed(&self) -> &Arc<PassedBytes> {
+        &self.passed
     }
 
     /// With a buffer for each of `files` files.
@@ -243,16 +258,24 @@ impl ValueReadBuffers {
             unreachable!("the buffer was added just now")
         };
         read_buffer.check(pointer.check_within(meta), pointer)?;
+        let record_bytes = pointer.record_bytes;
         let record = if length <= self.read_buffer_bytes && !meta.is_growing() {
             let space = || self.tracked_max.saturating_sub(self.tracker.bytes());
             let read = read_buffer.go_to(pointer.offset, length, read_buffer_bytes, space)?;
             self.bytes_read += read as u64;
+            if read > 0 {
+                let left = self.slices.get(&meta.number).copied().unwrap_or(u64::MAX);
+                let end = (pointer.offset + record_bytes).saturating_add(left);
+                read_buffer.ask_ahead(end); // I5
+            }
             read_buffer.bytes_from(pointer.offset).get(..length)
         } else {
             self.bytes_read +=
                 read_buffer.read_alone(pointer.offset, length, &mut self.alone)? as u64;
             self.alone.bytes.get(..length)
         };
+        let resident = read_buffer.resident_bytes(pointer.offset, record_bytes);
+        self.passed.add(record_bytes, resident);
         let verified = record::verify(record.unwrap_or_default(), key, pointer);
         let (codec, body) = read_buffer.check(verified, pointer)?;
         if codec == Compression::None {
@@ -279,11 +302,11 @@ impl ValueReadBuffers {
                 return Ok(());
             }
             self.open(meta, true)?;
-            let Some(read_buffer) = self.read_buffers.get(&meta.number) else {
+            let Some(read_buffer) = self.read_buffers.get_mut(&meta.number) else {
                 unreachable!("the buffer was added just now")
             };
             self.bytes_read += buffer.len() as u64;
-            read_at(read_buffer.file.as_deref(), buffer, offset)
+            read_at(read_buffer.file.as_mut(), buffer, offset)
                 .map_err(|error| Error::read(&read_buffer.name, offset, error))?;
             let space = (self.tracked_max / 2).saturating_sub(self.tracker.bytes());
             self.blocks.keep(place, buffer, space);
@@ -316,7 +339,7 @@ impl ValueReadBuffers {
         read_buffer.last_read = self.reads;
         if opens {
             let file = open_whole(&*self.vfs, &self.directory, &read_buffer.name, meta)?;
-            read_buffer.file = Some(file);
+            read_buffer.file = Some(Footprint::new(file));
         }
         Ok(())
     }
@@ -360,6 +383,32 @@ impl ReadBuffer {
             .unwrap_or_default()
     }
 
+    /// Lets the page cache drop what was read before `offset`. A file whose pointers do not ascend is read there again.
+    fn pass(&mut self, offset: u64) {
+        if let Some(footprint) = self.file.as_mut().filter(|_| !self.is_unsorted) {
+            footprint.pass(offset);
+        }
+    }
+
+    /// Asks for the bytes behind the buffer, up to `end` and not too many, if they are read next.
+    fn ask_ahead(&mut self, end: u64) {
+        let next = self.start + self.buffer.bytes.len() as u64;
+        let end = end.min(self.length).min(next + READ_BUFFER_BYTES as u64);
+        if let Some(footprint) = self
+            .file
+            .as_mut()
+            .filter(|_| !self.is_unsorted && next < end)
+        {
+            footprint.ask_ahead(next..end);
+        }
+    }
+
+    /// How many of the bytes from `offset` on were resident; none if the file was closed since they were read.
+    fn resident_bytes(&self, offset: u64, length: u64) -> u64 {
+        let resident = |footprint: &Footprint| footprint.resident_bytes(offset..offset + length);
+        self.file.as_ref().map_or(0, resident)
+    }
+
     /// Moves the buffer to `offset`, unless it holds the `length` bytes there, which the file has. Returns
     /// how many bytes were read. The buffer grows if `space` allows, or is small (I2).
     fn go_to(
@@ -374,6 +423,7 @@ impl ReadBuffer {
             return Ok(0);
         }
         self.is_unsorted |= offset < self.start;
+        self.pass(offset);
         let passed = self.buffer.bytes.len() - kept;
         self.buffer.bytes.drain(..passed);
         self.start = offset;
@@ -386,7 +436,7 @@ impl ReadBuffer {
             wanted.min(length.max(SMALL_READ_BUFFER_BYTES))
         });
         let offset = offset + kept as u64;
-        let read = read_at(self.file.as_deref(), &mut self.buffer.bytes[kept..], offset);
+        let read = read_at(self.file.as_mut(), &mut self.buffer.bytes[kept..], offset);
         read.map_err(|error| {
             self.buffer.bytes.truncate(kept);
             Error::read(&self.name, offset, error)
@@ -395,19 +445,17 @@ impl ReadBuffer {
     }
 
     /// Replaces the content of `alone` by the `length` bytes at `offset`; returns how many were read.
-    fn read_alone(&self, offset: u64, length: usize, alone: &mut Buffer) -> Result<usize> {
+    fn read_alone(&mut self, offset: u64, length: usize, alone: &mut Buffer) -> Result<usize> {
+        self.pass(offset);
         let known = self.bytes_from(offset);
         alone.bytes.clear();
         alone.resize(length);
         alone.bytes[..known.len()].copy_from_slice(known);
-        let offset = offset + known.len() as u64;
-        read_at(
-            self.file.as_deref(),
-            &mut alone.bytes[known.len()..],
-            offset,
-        )
-        .map_err(|error| Error::read(&self.name, offset, error))?;
-        Ok(length - known.len())
+        let known = known.len();
+        let offset = offset + known as u64;
+        read_at(self.file.as_mut(), &mut alone.bytes[known..], offset)
+            .map_err(|error| Error::read(&self.name, offset, error))?;
+        Ok(length - known)
     }
 
     /// Gives a decoding error the file and the offset.
@@ -421,9 +469,9 @@ impl ReadBuffer {
 }
 
 /// Fills `buffer` from `offset` on. The file is open unless `buffer` is empty.
-fn read_at(file: Option<&dyn File>, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+fn read_at(file: Option<&mut Footprint>, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     match file {
-        Some(file) => read_exact_at(file, buffer, offset),
+        Some(file) => file.read_exact_at(buffer, offset),
         None if buffer.is_empty() => Ok(()),
         None => Err(io::Error::other("the file is not open")),
     }

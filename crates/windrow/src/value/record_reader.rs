@@ -8,11 +8,10 @@
 //! Concurrency: none; it belongs to one job.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::base::limits::KEY_BYTES_MAX;
 use crate::base::{Error, Result};
-use crate::vfs::{File, Vfs, read_exact_at};
+use crate::vfs::{Footprint, Vfs};
 
 use super::file::open_whole;
 use super::meta::{ValueFileMeta, file_name};
@@ -31,7 +30,7 @@ const _: () = assert!(
 #[derive(Debug)]
 pub(crate) struct RecordReader {
     name: String,
-    file: Arc<dyn File>,
+    footprint: Footprint,
     meta: ValueFileMeta,
     buffer: Vec<u8>,
     /// The offset of the buffer in the file.
@@ -46,7 +45,7 @@ impl RecordReader {
     pub(crate) fn open(vfs: &dyn Vfs, directory: &Path, meta: &ValueFileMeta) -> Result<Self> {
         let name = file_name(meta.number);
         Ok(Self {
-            file: open_whole(vfs, directory, &name, meta)?,
+            footprint: Footprint::new(open_whole(vfs, directory, &name, meta)?),
             name,
             meta: *meta,
             buffer: Vec::new(),
@@ -56,14 +55,15 @@ impl RecordReader {
         })
     }
 
-    /// The open file, for copies of its records.
-    pub(crate) fn file(&self) -> &Arc<dyn File> {
-        &self.file
+    /// The open file, for copies of its records. What was read stays in the page cache until the records are copied
+    /// and the footprint passes them.
+    pub(crate) fn footprint(&mut self) -> &mut Footprint {
+        &mut self.footprint
     }
 
     /// The bytes that the reader holds in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.buffer.capacity()
+        self.buffer.capacity() + self.footprint.memory_bytes()
     }
 
     /// How many bytes were read.
@@ -79,7 +79,8 @@ impl RecordReader {
     ) -> Result<()> {
         self.bytes_read += table.bytes();
         let read = |buffer: &mut [u8], offset: u64| {
-            read_exact_at(&*self.file, buffer, offset)
+            self.footprint
+                .read_exact_at(buffer, offset)
                 .map_err(|error| Error::read(&self.name, offset, error))
         };
         table.each(read, take)
@@ -137,9 +138,15 @@ impl RecordReader {
         self.buffer.resize(wanted.min(BUFFER_BYTES), 0);
         let from = offset + kept as u64;
         let read = &mut self.buffer[kept..];
-        read_exact_at(&*self.file, read, from)
+        self.footprint
+            .read_exact_at(read, from)
             .map_err(|error| Error::read(&self.name, from, error))?;
         self.bytes_read += read.len() as u64;
+        let next = from + read.len() as u64;
+        let end = self.meta.length.min(next + BUFFER_BYTES as u64);
+        if next < end {
+            self.footprint.ask_ahead(next..end);
+        }
         Ok(())
     }
 }

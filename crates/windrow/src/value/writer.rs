@@ -101,6 +101,17 @@ impl ValueWriter {
         self.output.put(bytes)
     }
 
+    /// Whether a whole piece of the file waits for a judgement.
+    #[inline]
+    pub(crate) fn has_unjudged_piece(&self) -> bool {
+        self.output.has_unjudged_piece()
+    }
+
+    /// Judges whether the whole pieces since the last judgement stay in the page cache.
+    pub(crate) fn judge(&mut self, stays: bool) {
+        self.output.judge(stays);
+    }
+
     /// The length of the file so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.output.position()

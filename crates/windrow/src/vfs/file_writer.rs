@@ -3,19 +3,29 @@
 //! Invariants:
 //! - I1. Bytes lie one after the other from the start, without gaps.
 //! - I2. Memory is one buffer. A piece of [`WRITE_BYTES`] or more is written from where it is.
+//! - I3. At most two times [`WRITE_BACK_BYTES`], and one write, are neither on the device nor in its queue.
+//! - I4. Pieces leave the page cache only if the caller has judged so, and only after their write back: the system
+//!   drops no other bytes. All else stays.
 //!
 //! Concurrency: none; a writer belongs to one job. Dropped before `sync`, it leaves a file that nothing
 //! names, or bytes that nothing names at the end of one. After an error it can only be dropped.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::{Error, Result};
 
-use super::{File, OpenMode, Vfs, write_all_at};
+use super::{Advice, File, OpenMode, PIECE_BYTES, Vfs, WriteBack, write_all_at};
 
 /// Bytes that are collected before a write.
 pub(crate) const WRITE_BYTES: usize = 256 << 10;
+
+/// The bytes of one write back.
+const WRITE_BACK_BYTES: u64 = 1 << 20;
+
+const _: () = assert!(WRITE_BACK_BYTES.is_multiple_of(PIECE_BYTES));
 
 /// Writes one file.
 #[derive(Debug)]
@@ -25,6 +35,13 @@ pub(crate) struct FileWriter {
     buffer: Vec<u8>,
     /// The offset of the buffer in the file.
     written: u64,
+    /// The end of the write back that was begun, and of the one that has ended: ends of pieces, or the start.
+    begun: u64,
+    ended: u64,
+    /// The end of the judged pieces.
+    judged: u64,
+    /// The judged pieces that leave the page cache, ascending.
+    leaving: VecDeque<Range<u64>>,
 }
 
 impl FileWriter {
@@ -48,6 +65,11 @@ impl FileWriter {
             path,
             buffer: Vec::new(),
             written: start,
+            begun: start,
+            ended: start,
+            // What lies before the start is not judged.
+            judged: start.next_multiple_of(PIECE_BYTES),
+            leaving: VecDeque::new(),
         }
     }
 
@@ -77,7 +99,7 @@ impl FileWriter {
         }
         self.write(bytes)?;
         self.written += bytes.len() as u64;
-        Ok(())
+        self.write_back()
     }
 
     /// Writes the buffer.
@@ -85,7 +107,63 @@ impl FileWriter {
         self.write(&self.buffer)?;
         self.written = self.position();
         self.buffer.clear();
+        self.write_back()
+    }
+
+    /// Whether a whole piece waits for a judgement.
+    #[inline]
+    pub(crate) fn has_unjudged_piece(&self) -> bool {
+        self.position() >= self.judged + PIECE_BYTES
+    }
+
+    /// Judges whether the whole pieces since the last judgement stay in the page cache (I4).
+    pub(crate) fn judge(&mut self, stays: bool) {
+        let end = self.position() / PIECE_BYTES * PIECE_BYTES;
+        if end <= self.judged {
+            return;
+        }
+        let pieces = self.judged..end;
+        self.judged = end;
+        match self.leaving.back_mut() {
+            _ if stays => {}
+            Some(last) if last.end == pieces.start => last.end = end,
+            _ => self.leaving.push_back(pieces),
+        }
+    }
+
+    /// Begins the write back of what is written, if that is enough, and waits for the one before (I3).
+    fn write_back(&mut self) -> Result<()> {
+        if self.written < self.begun + WRITE_BACK_BYTES {
+            return Ok(());
+        }
+        let end = self.written / PIECE_BYTES * PIECE_BYTES;
+        let (begun, ended) = (self.begun..end, self.ended..self.begun);
+        (self.begun, self.ended) = (end, self.begun);
+        for (range, half) in [(begun, WriteBack::Begin), (ended, WriteBack::End)] {
+            if !range.is_empty() {
+                self.file
+                    .write_back(range, half)
+                    .map_err(|error| Error::io("write back", &self.path, error))?;
+            }
+        }
+        self.let_leave(self.ended);
         Ok(())
+    }
+
+    /// Drops the pieces before `end` that leave the page cache.
+    fn let_leave(&mut self, end: u64) {
+        let end = end / PIECE_BYTES * PIECE_BYTES;
+        while let Some(pieces) = self.leaving.front_mut() {
+            let part = pieces.start..pieces.end.min(end);
+            if part.is_empty() {
+                return;
+            }
+            self.file.advise(part.clone(), Advice::DontNeed);
+            pieces.start = part.end;
+            if pieces.is_empty() {
+                self.leaving.pop_front();
+            }
+        }
     }
 
     fn write(&self, bytes: &[u8]) -> Result<()> {
@@ -98,6 +176,8 @@ impl FileWriter {
         self.flush()?;
         self.file
             .sync_data()
-            .map_err(|error| Error::io("sync", &self.path, error))
+            .map_err(|error| Error::io("sync", &self.path, error))?;
+        self.let_leave(self.written);
+        Ok(())
     }
 }

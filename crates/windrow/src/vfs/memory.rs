@@ -66,8 +66,14 @@ impl RegionBytes for MemoryRegion {
     fn is_resident(&self, range: Range<usize>) -> bool {
         self.page_cache.questions.fetch_add(1, Ordering::Relaxed);
         let mut pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
-        match *self.page_cache.holds.lock() {
-            Held::Some => pages.all(|page| page % 3 != 2),
+        pages.all(|page| self.page_cache.has(page))
+    }
+}
+
+impl PageCache {
+    fn has(&self, page: usize) -> bool {
+        match *self.holds.lock() {
+            Held::Some => page % 3 != 2,
             Held::All => true,
             Held::Nothing => false,
         }
@@ -142,6 +148,12 @@ impl File for MemoryFile {
         if advice == Advice::WillNeed {
             self.asked_for.lock().push(range);
         }
+    }
+
+    fn resident_pages(&self, offset: u64) -> u64 {
+        let first = usize::try_from(offset).unwrap() / PAGE_BYTES;
+        let resident = (0..64).filter(|page| self.page_cache.has(first + page));
+        resident.fold(0, |bits, page| bits | 1 << page)
     }
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {

@@ -11,14 +11,15 @@
 //!   bytes before them are not touched.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
-//! - After an error of `sync_data`, the state of the bytes since the last success is unknown. A later
-//!   success does not make them durable unless they were written again.
+//! - After an error of `sync_data` or of [`File::write_back`], the state of the bytes since the last success of
+//!   `sync_data` is unknown. A later success does not make them durable unless they were written again.
 //! - Overwriting bytes with equal ones changes nothing, even if a crash leaves it incomplete.
 //!
 //! Concurrency: both traits are used from many threads at once. Reads may overlap writes of other
 //! ranges; the engine never reads a range that is being written.
 
 mod file_writer;
+mod footprint;
 #[cfg(test)]
 pub(crate) mod memory;
 mod os;
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use file_writer::{FileWriter, WRITE_BYTES};
+pub(crate) use footprint::{Footprint, PIECE_BYTES, PassedBytes};
 pub use os::OsVfs;
 
 /// How an existing file is opened.
@@ -52,6 +54,15 @@ pub enum Advice {
     WillNeed,
     /// The bytes of the range will not be needed again soon: the system drops them from the page cache.
     DontNeed,
+}
+
+/// The two halves of a write back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteBack {
+    /// The system begins to write the bytes to the device.
+    Begin,
+    /// The call waits until the bytes are written whose write back was begun.
+    End,
 }
 
 /// A file system: the one way from the engine to directories and files.
@@ -140,6 +151,16 @@ pub trait File: Send + Sync + Debug {
     /// Makes the bytes written so far, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
 
+    /// Writes the bytes of `range` to the device before a sync has to, so that the sync does not have to write all at
+    /// once, and so that the page cache can drop them. Makes nothing durable; does nothing if the system cannot.
+    ///
+    /// # Errors
+    /// As of a sync: the system may report the failure here and nowhere else.
+    fn write_back(&self, range: Range<u64>, half: WriteBack) -> io::Result<()> {
+        let _ = (range, half);
+        Ok(())
+    }
+
     /// Advises the system how `range` will be read; has no effect on any result.
     fn advise(&self, range: Range<u64>, advice: Advice);
 
@@ -148,6 +169,13 @@ pub trait File: Send + Sync + Debug {
     fn is_resident(&self, offset: u64) -> bool {
         let _ = offset;
         true
+    }
+
+    /// Which of the 64 pages of 4 KiB from `offset` on are in the page cache, a multiple of 64 pages: bit 0 is the
+    /// first page. All if that is unknown: jobs then drop nothing.
+    fn resident_pages(&self, offset: u64) -> u64 {
+        let _ = offset;
+        u64::MAX
     }
 
     /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes. A read of a byte that

@@ -1,10 +1,10 @@
 //! The real file system.
 //!
 //! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
-//! systems the full flush that the standard library makes of it), preallocation, read advice,
+//! systems the full flush that the standard library makes of it), write back, preallocation, read advice,
 //! mappings, and, in [`lock`], the lock. On a target without preallocation or advice, `reserve` returns
-//! `Unsupported` and advice does nothing; the traits allow both. Only Linux reports of a file what is in the page
-//! cache; Linux, Android, Apple systems and FreeBSD report it of a mapping.
+//! `Unsupported` and advice does nothing; the traits allow both. Only Linux writes back, and reports of a file what is
+//! in the page cache; Linux, Android, Apple systems and FreeBSD report it of a mapping.
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
@@ -12,7 +12,7 @@
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
 //! # Safety argument
-//! Unsafe code makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it, and
+//! Unsafe code writes back, makes a mapping, advises the system of it, asks what of it is resident, reads it and removes it, and
 //! asks for the size of a page and the user of the process. The mapping is private to its [`Mapping`], which unmaps it
 //! once, on drop, so every slice borrowed from it is gone by then. Its bytes are read-only here. The engine never
 //! truncates mapped bytes (the contract of [`File::map`]), and appends begin behind every mapped length, and the lock
@@ -31,7 +31,9 @@
 
 mod lock;
 
-use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs};
+#[cfg(target_os = "linux")]
+use super::PIECE_BYTES;
+use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs, WriteBack};
 use lock::OsLock;
 use std::ffi::c_void;
 use std::fs;
@@ -206,6 +208,33 @@ impl File for OsFile {
         self.0.sync_data()
     }
 
+    #[cfg(target_os = "linux")]
+    fn write_back(&self, range: Range<u64>, half: WriteBack) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+
+        if range.is_empty() {
+            return Ok(());
+        }
+        let beyond = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let start = libc::off64_t::try_from(range.start).map_err(beyond)?;
+        let length = libc::off64_t::try_from(range.end - range.start).map_err(beyond)?;
+        let flags = match half {
+            WriteBack::Begin => libc::SYNC_FILE_RANGE_WRITE,
+            WriteBack::End => libc::SYNC_FILE_RANGE_WAIT_BEFORE,
+        };
+        // SAFETY: the descriptor is open, and the call touches no memory of the process.
+        let answer = unsafe { libc::sync_file_range(self.0.as_raw_fd(), start, length, flags) };
+        if answer == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // A file system or a container that cannot; a sync will do it all.
+            Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::ESPIPE) => Ok(()),
+            _ => Err(error),
+        }
+    }
+
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
     fn advise(&self, range: Range<u64>, advice: Advice) {
         use std::num::NonZeroU64;
@@ -244,6 +273,14 @@ impl File for OsFile {
         !matches!(read, Err(Errno::AGAIN))
     }
 
+    #[cfg(target_os = "linux")]
+    fn resident_pages(&self, offset: u64) -> u64 {
+        match Mapping::of_piece(&self.0, offset) {
+            Ok(piece) => piece.resident_pages(),
+            Err(_) => u64::MAX,
+        }
+    }
+
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         if length > self.length()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -274,6 +311,20 @@ fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
+/// Maps `length` bytes of `file` from `offset` on, not none, for reading.
+fn map(file: &fs::File, offset: u64, length: usize) -> io::Result<ptr::NonNull<c_void>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+    let flags = (ProtFlags::READ, MapFlags::SHARED);
+    // SAFETY: the kernel chooses an address that nothing else uses, and `length` is not zero.
+    let start = unsafe { mmap(ptr::null_mut(), length, flags.0, flags.1, file, offset) }?;
+    Ok(ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?)
+}
+
+/// The pages of 4 KiB of a piece.
+#[cfg(target_os = "linux")]
+const PIECE_PAGES: usize = 64;
+
 /// The pages that one call of the system reports on.
 const PAGES_PER_CALL: usize = 256;
 
@@ -294,8 +345,6 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(file: &fs::File, length: usize) -> io::Result<Self> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap};
-
         if length == 0 {
             return Ok(Self {
                 start: ptr::NonNull::dangling(),
@@ -303,25 +352,40 @@ impl Mapping {
                 is_reported: false,
             });
         }
-        // SAFETY: the kernel chooses an address that nothing else uses, and `length` is not zero.
-        let start = unsafe {
-            mmap(
-                ptr::null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::SHARED,
-                file,
-                0,
-            )
-        }?;
-        let start = ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self {
-            start,
+            start: map(file, 0, length)?,
             length,
             is_reported: is_reported(&file.metadata()?),
         };
         mapping.read_single_pages();
         Ok(mapping)
+    }
+
+    /// A mapping of the piece at `offset`, which nobody reads.
+    #[cfg(target_os = "linux")]
+    fn of_piece(file: &fs::File, offset: u64) -> io::Result<Self> {
+        let length = usize::try_from(PIECE_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Ok(Self {
+            start: map(file, offset, length)?,
+            length,
+            is_reported: true,
+        })
+    }
+
+    /// The pages of 4 KiB of the first piece that are in memory; all if the system does not say.
+    #[cfg(target_os = "linux")]
+    fn resident_pages(&self) -> u64 {
+        let mut pages = [0_u8; PIECE_PAGES];
+        let start = self.start.as_ptr();
+        // SAFETY: the `length` bytes at `start` are mapped, `start` is a multiple of the page size, and the call writes
+        // one byte per page of them; pages have at least 4 KiB, so that is at most PIECE_PAGES.
+        let answer = unsafe { libc::mincore(start, self.length, pages.as_mut_ptr().cast()) };
+        if answer != 0 {
+            return u64::MAX;
+        }
+        let page_of = |small: usize| small * (self.length / PIECE_PAGES) / page_bytes();
+        let resident = (0..PIECE_PAGES).filter(|&small| pages[page_of(small)] & 1 != 0);
+        resident.map(|small| 1 << small).sum()
     }
 
     /// Advises the system to read nothing but the page of a fault.

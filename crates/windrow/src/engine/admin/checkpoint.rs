@@ -29,7 +29,7 @@ use crate::engine::Engine;
 use crate::engine::recovery::open::LOCK;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record, Version};
-use crate::vfs::{self, File, OpenMode, Vfs};
+use crate::vfs::{File, FileWriter, Footprint, OpenMode, Vfs};
 
 /// The buffer of a copy.
 const COPY_BYTES: usize = 256 << 10;
@@ -130,7 +130,7 @@ impl Engine {
         for log in &source.logs {
             self.check_cancelled()?;
             let to = target.join(FileName::Wal(log.number).to_string());
-            copy_bytes(vfs, &*log.file, log.length, &to)?;
+            copy_bytes(vfs, Arc::clone(&log.file), log.length, &to)?;
         }
         for own in source.state.keyspaces.values() {
             let tables = own.levels.iter().flat_map(BTreeMap::values);
@@ -237,23 +237,31 @@ fn copy_file(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
     let file = vfs
         .open(from, OpenMode::Read)
         .map_err(|error| Error::io("open", from, error))?;
-    copy_bytes(vfs, &*file, length, to)
+    copy_bytes(vfs, file, length, to)
 }
 
-/// Writes the first `length` bytes of `file` to a new file `to` and syncs it, but not its name.
-fn copy_bytes(vfs: &dyn Vfs, file: &dyn File, length: u64, to: &Path) -> Result<()> {
-    let failure = |error| Error::io("copy to", to, error);
-    let copy = vfs.create(to).map_err(failure)?;
+/// Writes the first `length` bytes of `file` to a new file `to` and syncs it, but not its name. The page cache keeps
+/// what it has of the file, and nothing of the copy.
+fn copy_bytes(vfs: &dyn Vfs, file: Arc<dyn File>, length: u64, to: &Path) -> Result<()> {
+    let mut copy = FileWriter::create(vfs, to.to_owned())?;
+    let mut source = Footprint::new(file);
     let mut buffer = vec![0; COPY_BYTES];
-    let mut offset = 0;
-    while offset < length {
+    while copy.position() < length {
+        let offset = copy.position();
+        source.pass(offset);
         let rest = usize::try_from(length - offset).unwrap_or(COPY_BYTES);
         let piece = &mut buffer[..rest.min(COPY_BYTES)];
-        vfs::read_exact_at(file, piece, offset).map_err(failure)?;
-        vfs::write_all_at(&*copy, piece, offset).map_err(failure)?;
-        offset += piece.len() as u64;
+        source
+            .read_exact_at(piece, offset)
+            .map_err(|error| Error::io("copy to", to, error))?;
+        let next = offset + piece.len() as u64;
+        if next < length {
+            source.ask_ahead(next..length.min(next + COPY_BYTES as u64));
+        }
+        copy.put(piece)?;
+        copy.judge(false);
     }
-    copy.sync_data().map_err(failure)
+    copy.sync()
 }
 
 /// Removes what a failed attempt has left, unless it may be complete. What this cannot remove does not open as a

@@ -9,8 +9,9 @@ use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
 use crate::manifest::{ValueState, Version};
-use crate::table::Referred;
+use crate::table::{FileMeta, Referred};
 use crate::value::read_discard_list;
+use crate::vfs::{Footprint, OpenMode};
 
 impl Engine {
     /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, and
@@ -50,9 +51,14 @@ impl Engine {
             .flat_map(|level| level.files())
         {
             report.files += 1;
+            let mut metadata = self.footprint_of(&file.meta);
             // Opened again, so that footers, indexes and filters are read again.
             match self.tables.open_anew(&file.meta) {
                 Ok(table) => {
+                    if let Some(metadata) = &mut metadata {
+                        let ranges = table.metadata(&file.meta);
+                        ranges.for_each(|range| metadata.touch(range));
+                    }
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;
                         let place = state.version.values().resolve(pointer)?;
@@ -81,6 +87,18 @@ impl Engine {
             self.verify_logs(&state.version, &recorded, &found, report)?;
         }
         Ok(())
+    }
+
+    /// Notes what is resident of the table file that `meta` describes, before it is read. `None` if the file cannot be
+    /// opened, which the check of the table reports.
+    fn footprint_of(&self, meta: &FileMeta) -> Option<Footprint> {
+        let path = self
+            .directory
+            .join(FileName::Table(meta.number).to_string());
+        let file = self.options.vfs.open(&path, OpenMode::Read).ok()?;
+        let mut footprint = Footprint::new(file);
+        footprint.note(0..meta.end());
+        Some(footprint)
     }
 
     /// Checks each value log that gets no new references: each of its records has a reference or is

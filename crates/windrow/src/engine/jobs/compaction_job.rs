@@ -28,6 +28,7 @@ use crate::policy::{self, Claim, OutputCutter, OutputPlan, Purpose, ReadPoints, 
 use crate::read::merge::MergingCursor;
 use crate::read::run::RunCursor;
 use crate::table::{FileMeta, OpenTable, SequentialCursor};
+use crate::vfs::PassedBytes;
 
 impl Engine {
     /// Carries out a claimed job.
@@ -339,13 +340,15 @@ impl Engine {
             tables: &self.tables,
             filter_units: units.appended,
         };
-        let values = self.output_values(inputs, &plan, &options);
+        let passed = Arc::<PassedBytes>::default();
+        let values = self.output_values(inputs, &plan, &options, &passed);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
             .appending_to(targets);
         let cursors = inputs
             .runs()
             .into_iter()
-            .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
+            .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run))
+            .map(|cursor| cursor.with(Arc::clone(&passed)));
         counters::add(&self.counters.subcompactions, 1);
         merge(
             MergingCursor::new(cursors.collect()),
@@ -386,11 +389,13 @@ impl Engine {
         inputs: &Inputs,
         plan: &OutputPlan<'_, &[u8]>,
         options: &Shared<KeyspaceOptions>,
+        passed: &Arc<PassedBytes>,
     ) -> Values {
         let mut met = inputs.transient_logs_met();
         met.retain(|_, log| plan.transient_log_fate(*log) != TransientLogFate::Stay);
         let slices = met.iter().map(|(&file, log)| (file, log.input_bytes));
-        let read_buffers = self.value_read_buffers().over_slices(slices.collect());
+        let read_buffers = self.value_read_buffers().counting(passed);
+        let read_buffers = read_buffers.over_slices(slices.collect());
         let in_transient_logs = if plan.is_in_place() {
             TransientValues::InPlace
         } else {

@@ -4,6 +4,7 @@
 //!
 //! Concurrency: none; that of [`Table`].
 
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use crate::base::{Error, Result};
@@ -13,7 +14,7 @@ use crate::filter::LoadedUnits;
 use super::super::format::{FileMeta, SegmentMeta, file_name};
 use super::file::TableFileSlot;
 use super::filter::{FilterForm, SegmentFilter};
-use super::segment::{Segment, SegmentFile};
+use super::segment::{Segment, SegmentFile, TAIL_BYTES};
 use super::table::{Table, TableContext};
 
 /// The units of its filters that a table is opened with, and their form.
@@ -105,6 +106,15 @@ impl Table {
             home: Weak::new(),
             segments,
             context,
+        })
+    }
+
+    /// The bytes of the file that an open reads, and the other filters, indexes and footers. `meta` describes it.
+    pub(crate) fn metadata(&self, meta: &FileMeta) -> impl Iterator<Item = Range<u64>> {
+        let segments = self.segments.iter().zip(&meta.segments);
+        segments.map(|(segment, meta)| {
+            let tail = meta.end() - meta.length.min(TAIL_BYTES);
+            segment.index.data_end().min(tail)..meta.end()
         })
     }
 

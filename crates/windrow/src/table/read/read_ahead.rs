@@ -3,6 +3,8 @@
 //!
 //! Invariant I1: the buffer holds unverified bytes of the file; each block is verified when it becomes
 //! the present one.
+//!
+//! Concurrency: owned by one job.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use crate::base::{Error, Held, Result};
 use crate::block::Layout;
 use crate::block::stored::{decompress, verify};
 use crate::codec::Compression;
-use crate::vfs::{Advice, read_exact_at};
+use crate::vfs::{Footprint, PassedBytes};
 
 use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
@@ -33,6 +35,10 @@ pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
 pub(crate) struct ReadAhead {
     table: Arc<Table>,
     segment: usize,
+    /// The reads so far; `None` before the first.
+    footprint: Option<Footprint>,
+    /// Counts the blocks that the job has passed.
+    passed: Arc<PassedBytes>,
     read_buffer: Vec<u8>,
     /// Counts the memory of the buffer.
     held: Held,
@@ -53,7 +59,18 @@ enum Present {
 impl Table {
     /// A cursor over a segment that reads ahead and bypasses the cache.
     pub(crate) fn sequential_cursor(self: &Arc<Self>, segment: usize) -> SequentialCursor {
-        BlockCursor::new(ReadAhead::new(self, segment))
+        self.counting_cursor(segment, &Arc::default())
+    }
+
+    /// As [`sequential_cursor`](Self::sequential_cursor), and counts what it passes in `passed`.
+    pub(crate) fn counting_cursor(
+        self: &Arc<Self>,
+        segment: usize,
+        passed: &Arc<PassedBytes>,
+    ) -> SequentialCursor {
+        let mut blocks = ReadAhead::new(self, segment);
+        blocks.passed = Arc::clone(passed);
+        BlockCursor::new(blocks)
     }
 }
 
@@ -62,6 +79,8 @@ impl ReadAhead {
         Self {
             table: Arc::clone(table),
             segment,
+            footprint: None,
+            passed: Arc::default(),
             read_buffer: Vec::new(),
             held: Held::new(&table.context.memory.jobs, 0),
             start: 0,
@@ -100,18 +119,23 @@ impl ReadAhead {
         self.held.set(self.read_buffer.capacity() as u64);
         self.read_buffer.resize(ahead, 0);
         self.start = offset;
-        let file = self.table.file()?;
-        let read = read_exact_at(&*file.file, &mut self.read_buffer, offset);
+        let footprint = if let Some(footprint) = &mut self.footprint {
+            footprint
+        } else {
+            let file = self.table.file()?;
+            self.footprint
+                .insert(Footprint::new(Arc::clone(&file.file)))
+        };
+        footprint.pass(offset);
+        let read = footprint.read_exact_at(&mut self.read_buffer, offset);
         if let Err(error) = read {
             self.read_buffer.clear();
             return Err(Error::read(&self.table.name, offset, error));
         }
         self.counters.block_load_bytes += ahead as u64;
-        // The file is read at random by others, so the system reads nothing ahead by itself.
         let next = offset + ahead as u64;
         if next < end {
-            let next = next..end.min(next + bytes);
-            file.file.advise(next, Advice::WillNeed);
+            footprint.ask_ahead(next..end.min(next + bytes));
         }
         Ok(0..length)
     }
@@ -126,6 +150,11 @@ impl Blocks for ReadAhead {
             Some(range) => range,
             None => self.fill(place)?,
         };
+        if let Some(footprint) = &self.footprint {
+            let length = length as u64;
+            let resident = footprint.resident_bytes(offset..offset + length);
+            self.passed.add(length, resident);
+        }
         let table = &self.table;
         let place = table.place(self.segment(), offset);
         let stored = self.read_buffer.get(range.clone()).unwrap_or_default();

@@ -16,12 +16,12 @@ fn hex(bytes: &[u8]) -> String {
 fn gc_result(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     let vfs = MemoryVfs::default();
     let (log, pointers) = write(&vfs, NUMBER, Keys::InRecords, entries);
-    let reader = RecordReader::open(&vfs, Path::new(""), &log).unwrap();
+    let mut reader = RecordReader::open(&vfs, Path::new(""), &log).unwrap();
     let gc_output = FileNumber(NUMBER.0 + 1);
     let mut writer = GcOutputWriter::create(&vfs, Path::new(""), gc_output).unwrap();
     let place = &pointers[1];
     let offset = writer
-        .copy(&**reader.file(), &entries[1].key, place, |_| Ok(()))
+        .copy(reader.footprint(), &entries[1].key, place, |_| Ok(()))
         .unwrap();
     let moves = [(place.offset, offset)];
     writer.add_table(NUMBER, log.length, &moves).unwrap();

@@ -12,7 +12,7 @@ use crate::value::{
     DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordReader, RelocationTable,
     ValueReadBuffers, discard_list_name, read_discard_list,
 };
-use crate::vfs::{OpenMode, Vfs};
+use crate::vfs::{Footprint, OpenMode, Vfs};
 
 const ORIGIN: FileNumber = FileNumber(7);
 const LIST: FileNumber = FileNumber(31);
@@ -249,7 +249,7 @@ fn a_copied_record_has_the_same_value() {
     let mut moves = BTreeMap::new();
     for (key, pointer) in found.iter().rev() {
         let offset = writer
-            .copy(&**reader.file(), key, pointer, |_| Ok(()))
+            .copy(reader.footprint(), key, pointer, |_| Ok(()))
             .unwrap();
         moves.insert(pointer.offset, offset);
     }
@@ -289,10 +289,11 @@ fn a_damaged_record_is_not_copied() {
         let name = file_name(ORIGIN);
         let bits = usize::try_from(meta.length).unwrap() * 8;
         let source = vfs.open(Path::new(&name), OpenMode::Read).unwrap();
+        let mut source = Footprint::new(source);
         for bit in (0..bits).step_by(1 + bits / 400) {
             flip(&vfs, &name, bit);
             let mut writer = GcOutputWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
-            let copied = writer.copy(&*source, b"key00000", &pointers[0], |_| Ok(()));
+            let copied = writer.copy(&mut source, b"key00000", &pointers[0], |_| Ok(()));
             let error = copied.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit}");
             assert!(error.to_string().contains(&name), "{error}");

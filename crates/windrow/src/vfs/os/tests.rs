@@ -240,6 +240,35 @@ fn a_load_from_a_mapping_moves_one_page() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn pages_leave_the_page_cache_after_their_write_back() {
+    let directory = directory();
+    let file = OsVfs.create(&directory.path().join("file")).unwrap();
+    let piece = PIECE_BYTES;
+    for number in 0..3 {
+        let bytes = vec![7; usize::try_from(piece).unwrap()];
+        write_all_at(&*file, &bytes, number * piece).unwrap();
+    }
+    assert_eq!(file.resident_pages(piece), u64::MAX);
+    // Beyond the end is nothing.
+    assert_eq!(file.resident_pages(3 * piece), 0);
+    for half in [WriteBack::Begin, WriteBack::End] {
+        file.write_back(piece..2 * piece, half).unwrap();
+        file.write_back(0..0, half).unwrap();
+    }
+    file.advise(piece..2 * piece, Advice::DontNeed);
+    // A file system in memory keeps its pages.
+    if file.resident_pages(piece) != u64::MAX {
+        assert_eq!(file.resident_pages(piece), 0);
+    }
+    assert_eq!(file.resident_pages(0), u64::MAX);
+    let mut page = vec![0; 4096];
+    read_exact_at(&*file, &mut page, 2 * piece - 4096).unwrap();
+    assert_eq!(page, [7; 4096]);
+    assert_ne!(file.resident_pages(piece) & 1 << 63, 0);
+}
+
+#[test]
 fn the_lock_is_held_once_and_released_on_drop() {
     // I1 of the lock.
     let directory = directory();
