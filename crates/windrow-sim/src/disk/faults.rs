@@ -12,6 +12,8 @@ pub enum OperationKind {
     Write,
     /// `File::sync_data`.
     Sync,
+    /// `File::write_back`.
+    WriteBack,
     /// `File::reserve`.
     Reserve,
     /// `File::truncate`.
@@ -42,10 +44,11 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Read,
         Self::Write,
         Self::Sync,
+        Self::WriteBack,
         Self::Reserve,
         Self::Truncate,
         Self::Length,
@@ -62,7 +65,7 @@ impl OperationKind {
     ];
 }
 
-/// What is true after a sync that failed. Real systems do each of the three.
+/// What is true after a sync or a write back that failed. Real systems do each of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AfterFailedSync {
     /// Readers still see the changes, but the system has marked them as written. A crash loses
@@ -115,7 +118,7 @@ pub struct Fault {
     pub repeat: Repeat,
     /// What happens.
     pub effect: Effect,
-    /// For syncs that fail: what is true afterwards.
+    /// For syncs and write backs that fail: what is true afterwards.
     pub after: AfterFailedSync,
 }
 
@@ -175,7 +178,9 @@ impl fmt::Display for Fault {
         } = self;
         write!(f, "{effect:?} at {kind:?} {at} {repeat:?}")?;
         match kind {
-            OperationKind::Sync | OperationKind::SyncDir => write!(f, ", then {after:?}"),
+            OperationKind::Sync | OperationKind::SyncDir | OperationKind::WriteBack => {
+                write!(f, ", then {after:?}")
+            }
             _ => Ok(()),
         }
     }

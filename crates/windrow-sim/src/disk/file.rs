@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::vfs::{Advice, File, Region};
+use windrow::vfs::{Advice, File, Region, WriteBack};
 
 /// An open file. It stays readable when its name is removed.
 #[derive(Debug)]
@@ -60,6 +60,9 @@ impl File for SimFile {
         let mut state = self.disk.enter()?;
         let fault = state.begin_with_fault(OperationKind::Read, &self.path, offset, &[])?;
         let count = state.image.inode(self.id).cached().read(offset, buffer);
+        state
+            .page_cache
+            .load(self.id, offset..offset + count as u64);
         match fault.map(|fault| fault.effect) {
             Some(Effect::Short) => Ok(count.div_ceil(2)),
             Some(Effect::FlippedBit) if count > 0 => {
@@ -93,6 +96,9 @@ impl File for SimFile {
         }
         let inode = state.image.inode_mut(self.id);
         inode.write_at(place, &buffer[..fitting]);
+        state
+            .page_cache
+            .write(self.id, place..place + fitting as u64);
         state.changed(OperationKind::Write, &self.path, offset, &buffer[..fitting]);
         Ok(fitting)
     }
@@ -131,13 +137,49 @@ impl File for SimFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.enter()?;
+        state.page_cache.sync(self.id);
         state.synced(OperationKind::Sync, &self.path, |image, failed| {
             image.inode_mut(self.id).sync(failed);
             Ok(())
         })
     }
 
-    fn advise(&self, _: Range<u64>, _: Advice) {}
+    /// Makes nothing durable. A failure is one of the whole file, as that of a sync is.
+    fn write_back(&self, range: Range<u64>, half: WriteBack) -> io::Result<()> {
+        self.check_writable()?;
+        let mut state = self.disk.enter()?;
+        let fault =
+            state.begin_with_fault(OperationKind::WriteBack, &self.path, range.start, &[])?;
+        match half {
+            WriteBack::Begin => state.page_cache.begin_write_back(self.id, range),
+            WriteBack::End => state.page_cache.end_write_back(self.id, range),
+        }
+        let failed = fault.and_then(|fault| Some((fault.after, fault.effect.error()?)));
+        failed.map_or(Ok(()), |(after, error)| {
+            state.image.inode_mut(self.id).sync(Some(after));
+            Err(error)
+        })
+    }
+
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        let Ok(mut state) = self.disk.enter() else {
+            return;
+        };
+        let length = state.image.inode(self.id).cached().length();
+        match advice {
+            Advice::WillNeed => {
+                let end = range.end.min(length);
+                state.page_cache.load(self.id, range.start..end);
+            }
+            Advice::DontNeed => state.page_cache.drop_pages(self.id, range, length),
+            Advice::Random | Advice::Sequential => {}
+        }
+    }
+
+    fn resident_pages(&self, offset: u64) -> u64 {
+        let state = self.disk.enter();
+        state.map_or(u64::MAX, |state| state.page_cache.bits(self.id, offset))
+    }
 
     /// False for most offsets, so that cursors read ahead.
     fn is_resident(&self, offset: u64) -> bool {

@@ -8,6 +8,7 @@
 //!   [`Image`]. An image costs little to keep, so one run of a history yields all its crashes.
 //! - *Faults*: a plan of [`Fault`]s, a quota in bytes, damage planted in stored bytes or in a live
 //!   mapping. [`SimDisk::fault_log`] lists the faults that happened.
+//! - *Page cache*: which pages are in memory, as jobs ask for it ([`SimDisk::resident_pages`]).
 //! - *Rules of use*: the removal of a protected file panics, and so does the removal of a file in use
 //!   if that is forbidden.
 //!
@@ -21,6 +22,7 @@ mod faults;
 mod file;
 mod image;
 mod inode;
+mod page_cache;
 mod region;
 mod sim_disk;
 mod state;

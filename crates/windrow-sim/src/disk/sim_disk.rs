@@ -4,7 +4,9 @@ use super::crash::CrashPolicy;
 use super::faults::{Fault, OperationKind};
 use super::image::Image;
 use super::state::{Event, State};
+use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -116,6 +118,21 @@ impl SimDisk {
     /// `Unsupported`.
     pub fn set_can_link(&self, can_link: bool) {
         self.lock_state().cannot_link = !can_link;
+    }
+
+    /// The pages of `path` in the page cache: their numbers.
+    pub fn resident_pages(&self, path: &Path) -> io::Result<BTreeSet<u64>> {
+        let state = self.lock_state();
+        Ok(state.page_cache.resident(state.image.find(path)?))
+    }
+
+    /// Puts the bytes `range` of `path` into the page cache, and nothing else of it.
+    pub fn set_resident(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        let mut state = self.lock_state();
+        let id = state.image.find(path)?;
+        state.page_cache.forget(id);
+        state.page_cache.load(id, range);
+        Ok(())
     }
 
     /// Makes the removal of `path` panic.

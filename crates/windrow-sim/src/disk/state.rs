@@ -7,6 +7,7 @@ use super::bytes::SECTOR_BYTES;
 use super::directory::InodeId;
 use super::faults::{AfterFailedSync, Fault, OperationKind};
 use super::image::Image;
+use super::page_cache::PageCache;
 use super::region::SimRegion;
 use crate::random::combine;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,7 @@ type Observer = Box<dyn FnMut(&Event, &Image) + Send>;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) image: Image,
+    pub(super) page_cache: PageCache,
     /// The process that may use the disk.
     pub(super) process: u64,
     pub(super) observer: Option<Observer>,

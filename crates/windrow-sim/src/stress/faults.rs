@@ -140,6 +140,7 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
         OperationKind::Write => &[Io, NoSpace, Interrupted, Short],
         OperationKind::Reserve
         | OperationKind::Sync
+        | OperationKind::WriteBack
         | OperationKind::SyncDir
         | OperationKind::CreateDir
         | OperationKind::Link
@@ -154,7 +155,9 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
         | OperationKind::Lock => &[Io],
     };
     let ends: &[AfterFailedSync] = match kind {
-        OperationKind::Sync | OperationKind::SyncDir => &[LostAtCrash, Reverted, Durable],
+        OperationKind::Sync | OperationKind::SyncDir | OperationKind::WriteBack => {
+            &[LostAtCrash, Reverted, Durable]
+        }
         _ => &[LostAtCrash],
     };
     let mut faults = Vec::new();

@@ -131,6 +131,7 @@ impl StepNames {
             OperationKind::Remove => "remove",
             OperationKind::Truncate => "cut",
             OperationKind::Read
+            | OperationKind::WriteBack
             | OperationKind::Reserve
             | OperationKind::Length
             | OperationKind::Map

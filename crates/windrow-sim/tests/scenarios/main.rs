@@ -24,6 +24,7 @@ mod mapped_reads;
 mod no_space;
 mod opens;
 mod options;
+mod page_cache;
 mod poisoning;
 mod read_only;
 mod stalls;
