@@ -36,7 +36,7 @@ impl Engine {
         if let Err(contradiction) = state.version.check() {
             report.damage.push(Error::new(
                 ErrorKind::Corruption,
-                format!("keyspace {}: {contradiction}", keyspace.name()),
+                format!("keyspace {}: {contradiction}", *keyspace.name()),
             ));
         }
         // Value files are opened again, as tables are.
