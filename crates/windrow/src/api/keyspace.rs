@@ -61,9 +61,9 @@ impl Keyspace {
     /// Gives the keyspace another name. All its handles go on.
     ///
     /// # Errors
-    /// `AlreadyExists` if another keyspace has the name ([`Db::swap_keyspaces`] exchanges two names); `InvalidArgument`
-    /// for an empty name or one longer than 255 bytes; `NotFound` after the keyspace is dropped; `NoSpace` (nothing has
-    /// changed); `Poisoned`; `Closed`; `ReadOnly`.
+    /// `AlreadyExists` if another keyspace has the name: [`Db::swap_keyspaces`](super::Db::swap_keyspaces) exchanges two
+    /// names; `InvalidArgument` for an empty name or one longer than 255 bytes; `NotFound` after the keyspace is dropped;
+    /// `NoSpace` (nothing has changed); `Poisoned`; `Closed`; `ReadOnly`.
     ///
     /// # Durability
     /// The new name is durable when this returns, and so is every write acknowledged before.
