@@ -46,6 +46,8 @@ fn options(max_space_amp: f64) -> KeyspaceOptions {
     }
 }
 
+const NONE: [u64; 0] = [];
+
 fn chosen(tree: &TreeSummary<u32>, max_space_amp: f64) -> Vec<u64> {
     let victims = victims(tree, &options(max_space_amp), VICTIMS_MAX);
     victims.into_iter().map(|number| number.0).collect()
@@ -59,10 +61,10 @@ fn logs_with_most_garbage_come_first_once_the_space_is_used() {
     // The live bytes of one garbage collection are about a log: 24 and 44 are more than 64 MiB.
     assert_eq!(of(1.1), [3]);
     assert_eq!(of(1.3), [3]);
-    assert_eq!(of(1.35), []);
-    assert_eq!(of(f64::INFINITY), []);
+    assert_eq!(of(1.35), NONE);
+    assert_eq!(of(f64::INFINITY), NONE);
     // Little garbage is not collected.
-    assert_eq!(chosen(&tree_over(vec![log(2, 100, 5)]), 1.01), []);
+    assert_eq!(chosen(&tree_over(vec![log(2, 100, 5)]), 1.01), NONE);
     // Several go together.
     let many = (2..10).map(|number| log(number, 10, 54)).collect();
     assert_eq!(chosen(&tree_over(many), 1.1).len(), 6);
@@ -76,7 +78,7 @@ fn logs_with_pointers_outside_of_tables_are_not_collected() {
     let logs = vec![early, log(4, 44, 20), log(5, 100, 0)];
     assert_eq!(chosen(&tree_over(logs), 1.1), [4]);
     let tree = tree_over(vec![early, log(5, 100, 0)]);
-    assert_eq!(chosen(&tree, 1.1), []);
+    assert_eq!(chosen(&tree, 1.1), NONE);
     assert!(!wants_seal(&tree, &options(1.1)));
     let open = LogSummary {
         is_open: true,
@@ -133,7 +135,7 @@ fn failed_logs_go_alone_and_block_nothing() {
     // Their garbage slows no writer, and no other log is collected for it.
     let tree = tree_over(vec![resting(2, 10, 60), log(3, 40, 20), log(4, 400, 0)]);
     assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
-    assert_eq!(chosen(&tree, 1.1), []);
+    assert_eq!(chosen(&tree, 1.1), NONE);
     let tree = tree_over(vec![failed(2, 10, 60, 1), log(4, 400, 0)]);
     assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
     assert_eq!(chosen(&tree, 1.1), [2]);
@@ -240,7 +242,7 @@ fn fragments_are_put_together() {
     }
     // Without a bound on space, no fragment is copied.
     let many: Vec<LogSummary> = (2..40).map(|number| log(number, 1, 0)).collect();
-    assert_eq!(chosen(&tree_over(many.clone()), f64::INFINITY), []);
+    assert_eq!(chosen(&tree_over(many.clone()), f64::INFINITY), NONE);
     assert!(chosen(&tree_over(many), 1.5).len() >= 8);
 }
 

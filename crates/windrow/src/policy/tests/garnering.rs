@@ -255,7 +255,7 @@ fn other_options_are_settled_one_level_at_a_time() {
             .filter(|&level| tree.logical_bytes(level) > capacities[level])
             .collect::<Vec<_>>()
     };
-    assert_eq!(over_full(&model), []);
+    assert_eq!(over_full(&model), Vec::<usize>::new());
 
     let mut options = model.options.clone();
     options.scaling = 1.0;
@@ -295,7 +295,7 @@ fn other_options_are_settled_one_level_at_a_time() {
     }
     assert!(rounds > 3, "{rounds}");
     model.settle();
-    assert_eq!(over_full(&model), []);
+    assert_eq!(over_full(&model), Vec::<usize>::new());
     assert!(model.summary().allowed.iter().all(|&allowed| allowed == 0));
 }
 
