@@ -31,9 +31,9 @@
 
 mod lock;
 
+use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs};
 #[cfg(target_os = "linux")]
-use super::PIECE_BYTES;
-use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs, WriteBack};
+use super::{PIECE_BYTES, WriteBack};
 use lock::OsLock;
 use std::ffi::c_void;
 use std::fs;
