@@ -189,7 +189,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, the key or value longer than its limit, the keyspace of another database,
-    /// or if the transaction has written more than 1 GiB or read too much. Nothing has changed then.
+    /// or if the transaction has written more than 1 GiB, with what its savepoints keep, or read too much. Nothing has
+    /// changed then.
     pub fn insert(
         &self,
         keyspace: &Keyspace,
@@ -213,7 +214,7 @@ impl Transaction {
         self.core.put(self.own(keyspace)?, key, value)
     }
 
-    /// Marks the present state of the transaction's writes.
+    /// Marks the present state of the transaction's writes. From then on the transaction keeps what later writes replace.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.core.savepoint())
     }

@@ -4,7 +4,7 @@
 //! - I1: A key has one entry, its newest.
 //! - I2: While a savepoint exists, each change is recorded together with what it replaced. So a roll-back restores the
 //!   state of its savepoint, newest change first.
-//! - I3: The encoded entries have at most [`BATCH_BYTES_MAX`] bytes.
+//! - I3: The encoded entries, and what savepoints keep, have together at most [`BATCH_BYTES_MAX`] bytes.
 //!
 //! Concurrency: owned by one thread.
 
@@ -31,6 +31,8 @@ pub(super) struct WriteSet {
     /// The most bytes of the encoded entries.
     bytes: usize,
     changes: Vec<Change>,
+    /// The bytes of the changes.
+    changes_bytes: usize,
     savepoints: Vec<(u64, usize)>,
     next_savepoint: u64,
 }
@@ -75,6 +77,12 @@ fn entry_bytes(key: &[u8], written: &Written) -> usize {
     ENTRY_BYTES_MAX + key.len() + written.as_ref().map_or(0, Vec::len)
 }
 
+/// The bytes of the change of a `key` that had the entry `before`.
+fn change_bytes(key: &[u8], before: Option<&Written>) -> usize {
+    let value = before.and_then(Option::as_ref).map_or(0, Vec::len);
+    size_of::<Change>() + key.len() + value
+}
+
 impl WriteSet {
     pub(super) fn is_empty(&self) -> bool {
         self.keyspaces.iter().all(|it| it.entries.is_empty())
@@ -83,7 +91,7 @@ impl WriteSet {
     /// Sets the newest entry of `key`.
     ///
     /// # Errors
-    /// `InvalidArgument` if the entries get longer than 1 GiB (I3). Nothing has changed then.
+    /// `InvalidArgument` if the set gets larger than 1 GiB (I3). Nothing has changed then.
     pub(super) fn put(
         &mut self,
         keyspace: &Arc<KeyspaceCore>,
@@ -91,12 +99,17 @@ impl WriteSet {
         written: Written,
     ) -> Result<()> {
         let bytes = self.bytes + entry_bytes(key, &written);
-        if bytes > BATCH_BYTES_MAX {
+        let mut changes_bytes = self.changes_bytes;
+        if !self.savepoints.is_empty() {
+            changes_bytes += change_bytes(key, self.get(keyspace, key));
+        }
+        if bytes + changes_bytes > BATCH_BYTES_MAX {
             return Err(Error::invalid_argument(
-                "the writes of a transaction cannot be larger than 1 GiB",
+                "the writes of a transaction, with those that its savepoints keep, cannot be larger than 1 GiB",
             ));
         }
         self.bytes = bytes;
+        self.changes_bytes = changes_bytes;
         let position = self.position_of(keyspace);
         let before = self.set(position, key.to_vec(), Some(written));
         if !self.savepoints.is_empty() {
@@ -192,6 +205,7 @@ impl WriteSet {
         while self.changes.len() > length
             && let Some(change) = self.changes.pop()
         {
+            self.changes_bytes -= change_bytes(&change.key, change.before.as_ref());
             if let Some(before) = &change.before {
                 self.bytes += entry_bytes(&change.key, before);
             }
@@ -224,3 +238,7 @@ impl WriteSet {
         encoded
     }
 }
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;

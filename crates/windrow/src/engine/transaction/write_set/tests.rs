@@ -1,0 +1,53 @@
+//! The bound of a write set, with values that nobody touches, so that they take no memory.
+
+use super::*;
+use crate::base::KeyspaceId;
+use crate::engine::throttling::memory::Memory;
+use crate::manifest::Version;
+use crate::merge_operator::KeyspaceOperator;
+use crate::options::{KeyspaceOptions, Options};
+
+const VALUE_BYTES: usize = 300 << 20;
+
+fn keyspace() -> Arc<KeyspaceCore> {
+    let memory = Arc::new(Memory::new(&Options::default()));
+    Arc::new(KeyspaceCore::new(
+        KeyspaceId(1),
+        String::new(),
+        KeyspaceOptions::default(),
+        KeyspaceOperator::default(),
+        Version::default(),
+        1,
+        &memory,
+    ))
+}
+
+fn put(writes: &mut WriteSet, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+    writes.put(keyspace, b"key", Some(vec![0; VALUE_BYTES]))
+}
+
+#[test]
+fn an_overwrite_keeps_nothing_without_a_savepoint() {
+    let (keyspace, mut writes) = (keyspace(), WriteSet::default());
+    for _ in 0..9 {
+        put(&mut writes, &keyspace).unwrap();
+    }
+    assert_eq!(writes.changes_bytes, 0);
+}
+
+#[test]
+fn what_savepoints_keep_is_bounded() {
+    let (keyspace, mut writes) = (keyspace(), WriteSet::default());
+    let savepoint = writes.savepoint();
+    put(&mut writes, &keyspace).unwrap();
+    put(&mut writes, &keyspace).unwrap();
+    let refused = put(&mut writes, &keyspace).unwrap_err();
+    assert_eq!(refused.kind(), crate::base::ErrorKind::InvalidArgument);
+    // The refused write has changed nothing, and a roll-back frees all.
+    assert_eq!(writes.changes.len(), 2);
+    writes.roll_back_to(savepoint).unwrap();
+    assert!(writes.is_empty());
+    assert_eq!((writes.bytes, writes.changes_bytes), (0, 0));
+    put(&mut writes, &keyspace).unwrap();
+    put(&mut writes, &keyspace).unwrap();
+}
