@@ -4,6 +4,7 @@ pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+mod cost;
 pub(crate) mod dump;
 pub(crate) mod keyspaces;
 pub(crate) mod load;

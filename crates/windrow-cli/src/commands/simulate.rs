@@ -3,6 +3,7 @@
 pub(super) mod distribution;
 mod plot;
 mod quantities;
+mod reads;
 mod report;
 
 use std::path::PathBuf;
@@ -14,7 +15,9 @@ use windrow_bench::{Mix, PolicyArgs, check_destination, parse_bytes};
 
 use self::distribution::DistributionArgs;
 use self::quantities::{Updates, parse_updates};
+use self::reads::Reads;
 use self::report::Report;
+use super::cost::MachineArgs;
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -39,12 +42,18 @@ TiB and PiB, and K, M, G, T and P alone, are powers of 1024.
 Loads of up to 100 GB of writes, or of up to 1500 flushes, are simulated flush by flush. Larger loads \
 are simulated in parts (docs/simulation.md), unless --exact asks for one piece.
 
+With --memory the report has the requests and bytes that gets and seeks ask of the device once the load is \
+written, and with --device or --calibration also how many a thread makes per second.
+
 Examples:
   windrow simulate --bytes 1PB --entry-size 1000
   windrow simulate --bytes 1TB --entry-size 116 --size-ratio 4 --updates 1
   windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB
   windrow simulate --bytes 50GB --distribution zipfian --updates 2 --json
-  windrow simulate --bytes 50GB --updates 2 --plot tree.svg")]
+  windrow simulate --bytes 50GB --updates 2 --plot tree.svg
+  windrow simulate --bytes 2TB --entry-size 216 --memory 64G --device nvme
+  windrow device /mnt/data --json > device.json && \
+    windrow simulate --bytes 2TB --entry-size 216 --memory 64G --calibration device.json")]
 pub(crate) struct SimulateArgs {
     /// Bytes of keys and values that are stored, each key once
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -97,6 +106,13 @@ pub(crate) struct SimulateArgs {
     #[command(flatten, next_help_heading = "Options of the tree")]
     tree: PolicyArgs,
 
+    #[command(flatten, next_help_heading = "Reads from a device")]
+    machine: MachineArgs,
+
+    /// Reads of each kind that count, from an empty page cache on [default: the page cache is full]
+    #[arg(long, value_name = "N", requires = "memory")]
+    reads: Option<u64>,
+
     /// Plot the levels, the bytes written and the space over the size of the load
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
@@ -104,13 +120,17 @@ pub(crate) struct SimulateArgs {
 
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
     let load = args.load()?;
+    let device = args.machine.cost()?;
     if let Some(path) = &args.plot {
         check_destination(path, &args.tree.options_file)?;
     }
     let bar = progress::spinner("simulating");
     let estimate = simulate_large(&load, load.writes());
     bar.finish_and_clear();
-    let report = Report::new(&load, &estimate?)?;
+    let estimate = estimate?;
+    let memory = args.machine.memory;
+    let reads = memory.map(|memory| Reads::new(&load, &estimate, memory, args.reads, device));
+    let report = Report::new(&load, &estimate, reads)?;
     output.object(&report)?;
     output.line(&report)?;
     if let Some(path) = &args.plot {

@@ -4,7 +4,11 @@
 //! The bench runs many short loads one after the other, each of less than a memtable. It waits for background
 //! work after each, with one thread. So each load is one flush, compactions run one after the other, and the
 //! measurement does not depend on the speed of threads.
+
+use std::fs;
+
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::common::{SMALL, objects, run};
 
@@ -372,7 +376,7 @@ fn a_person_gets_tables_and_a_plot() {
         assert!(text.contains(word), "{text}");
     }
     assert!(output.stderr.is_empty());
-    let svg = std::fs::read_to_string(plot).unwrap();
+    let svg = fs::read_to_string(plot).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("runs per seek"));
     let output = run(&[
         "simulate",
@@ -384,4 +388,46 @@ fn a_person_gets_tables_and_a_plot() {
     // Before anything is simulated.
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
+fn reads_of_a_device_are_counted() {
+    let folder = TempDir::new().unwrap();
+    let limits = folder.path().join("device.json");
+    let limits = limits.to_str().unwrap();
+    let text = r#"{"random_reads_per_second":10000,"random_reads_at_32_per_second":100000,
+        "sequential_read_bytes_per_second":2e9,"sequential_written_bytes_per_second":1e9,"is_direct":true}"#;
+    fs::write(limits, text).unwrap();
+    let load = [&["simulate", "--bytes", "50M"], &SMALL[..]].concat();
+    let reads =
+        |more: &[&str]| objects(&[&load[..], more, &["--json"]].concat())[0]["reads"].clone();
+    let amount = |reads: &Value, kind: &str, what: &str| reads[kind][what].as_f64().unwrap();
+    assert!(reads(&[]).is_null());
+
+    let counted = reads(&["--memory", "20M"]);
+    assert!(counted["get"]["per_second"].is_null() && counted["device"].is_null());
+    let device = ["--memory", "20M", "--calibration", limits];
+    let timed = reads(&device);
+    for kind in ["get", "missing", "seek"] {
+        let requests = amount(&timed, kind, "requests");
+        assert!((requests - amount(&counted, kind, "requests")).abs() < 1e-9);
+        assert!((amount(&timed, kind, "bytes") / requests - 4096.0).abs() < 1.0);
+    }
+    let gets = amount(&timed, "get", "requests");
+    assert!((0.4..0.9).contains(&gets), "{gets}");
+    let rate = amount(&timed, "get", "per_second");
+    assert!(rate < 10_000.0 / gets && rate > 8_000.0 / gets, "{rate}");
+
+    let cold = reads(&[&device[..], &["--reads", "10"]].concat());
+    assert!(amount(&cold, "get", "requests") > 0.99);
+    let output = run(&[&load[..], &device].concat());
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(
+        text.contains("device requests of a get") && text.contains("per second"),
+        "{text}"
+    );
+
+    for wrong in [&["--device", "nvme"][..], &["--reads", "10"]] {
+        assert_eq!(run(&[&load[..], wrong].concat()).status.code(), Some(2));
+    }
 }

@@ -1,4 +1,4 @@
-//! The demand of a load: what is stored, which operations there are, and on what machine.
+//! The demand of a load, from flags and a source.
 //!
 //! A demand comes from flags and from a source: the statistics of a store, a trace, or none. Flags have precedence.
 //! An error asks for what neither says and what has no default.
@@ -8,20 +8,16 @@
 mod flags;
 mod known;
 
-use serde::Serialize;
-use windrow::simulation::{KeyDistribution, Load, ValueClass, ValueSize, value_class};
+use windrow::simulation::ValueSize;
 use windrow::{Error, KeyspaceOptions, Result};
 
 pub(super) use self::flags::DemandArgs;
-pub(super) use self::known::{EntryBytes, Fractions, Known};
-use super::device::DeviceCost;
+pub(super) use self::known::{EntryBytes, Known};
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
+use crate::commands::cost::{Demand, Fractions};
 
 /// The default bytes of a key.
 const KEY_BYTES: u64 = 16;
-
-/// This many draws for each key bring a tree into equilibrium; more are not simulated.
-const DRAWS_MAX: f64 = 2.0;
 
 /// The fewest keys that make a tree.
 const KEYS_MIN: u64 = 2;
@@ -34,40 +30,6 @@ struct Sizes {
     values_from: Vec<u64>,
     /// Whether they follow from the mean of keys and values together.
     is_mean: bool,
-}
-
-/// The demand of a load.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Demand {
-    pub(super) keys: u64,
-    pub(super) key_bytes: u64,
-    pub(super) shared_key_bytes: u64,
-    pub(super) values: Vec<ValueSize>,
-    /// The smallest value of each size: thresholds between sizes lie there.
-    #[serde(skip)]
-    pub(super) values_from: Vec<u64>,
-    pub(super) distribution: KeyDistribution,
-    /// These add up to 1.
-    pub(super) fractions: Fractions,
-    /// Entries of a scan.
-    pub(super) scan_length: f64,
-    /// `None` if all data is in memory.
-    pub(super) memory: Option<u64>,
-    /// In microseconds.
-    pub(super) device: DeviceCost,
-    /// Notes for users about the source.
-    pub(super) notes: Vec<String>,
-}
-
-/// How writes change a store, as fractions of all writes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Course {
-    /// Writes that add a key.
-    growth: f64,
-    /// Writes of keys that are drawn: updates, deletes, and inserts of what was deleted.
-    draws: f64,
-    /// The fraction of deletes among the draws, at most a half.
-    deletes: f64,
 }
 
 impl Demand {
@@ -84,10 +46,8 @@ impl Demand {
         let notes = [weights_note, fractions_note, entry_note]
             .into_iter()
             .flatten();
-        let device = match &args.calibration {
-            None => args.device.cost(),
-            Some(path) => DeviceCost::calibrated(path)?,
-        };
+        let machine = &args.machine;
+        let device = machine.cost()?;
         let distribution = args.distribution.chosen()?.or(known.distribution);
         let mut demand = Self {
             keys: KEYS_MIN,
@@ -98,7 +58,8 @@ impl Demand {
             distribution: distribution.unwrap_or_default(),
             fractions,
             scan_length: args.scan_length.or(known.scan_length).unwrap_or(0.0),
-            memory: args.memory,
+            memory: machine.memory,
+            reads_counted: None,
             device,
             notes: notes.collect(),
         };
@@ -110,99 +71,7 @@ impl Demand {
         if fractions.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
             return Err(missing(known, "how long scans are", "--scan-length"));
         }
-        if !device.is_free() && args.memory.is_none() {
-            return Err(Error::invalid_argument(
-                "how much of the data is read from the device depends on memory: give --memory",
-            ));
-        }
         Ok(demand)
-    }
-
-    pub(super) fn value_bytes(&self) -> f64 {
-        let all: f64 = self.values.iter().map(|size| size.fraction).sum();
-        let bytes = |size: &ValueSize| size.fraction / all * size.bytes as f64;
-        self.values.iter().map(bytes).sum()
-    }
-
-    /// Key and value, on average.
-    pub(super) fn entry_bytes(&self) -> f64 {
-        self.key_bytes as f64 + self.value_bytes()
-    }
-
-    /// All keys and values, each key once.
-    pub(super) fn bytes(&self) -> f64 {
-        self.keys as f64 * self.entry_bytes()
-    }
-
-    /// The class of a value of so many bytes under `options`.
-    pub(super) fn class(&self, value_bytes: u64, options: &KeyspaceOptions) -> ValueClass {
-        let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
-        value_class(bytes(self.key_bytes), bytes(value_bytes), options)
-    }
-
-    /// How the writes change the store.
-    ///
-    /// Each delete is paired with a write that inserts its key again. These writes are inserts, which then add no key,
-    /// or updates if there are fewer inserts than deletes.
-    pub(super) fn course(&self) -> Course {
-        let fractions = self.fractions;
-        let all = fractions.writes();
-        if all == 0.0 {
-            return Course {
-                growth: 1.0,
-                draws: 0.0,
-                deletes: 0.0,
-            };
-        }
-        let growth = (fractions.inserts - fractions.deletes).max(0.0) / all;
-        let draws = 1.0 - growth;
-        let deletes = if draws > 0.0 {
-            (fractions.deletes / all / draws).min(0.5)
-        } else {
-            0.0
-        };
-        Course {
-            growth,
-            draws,
-            deletes,
-        }
-    }
-
-    /// How many draws of keys follow the inserts of all, and how many of the last writes count.
-    ///
-    /// The second half of the inserts counts, with its fraction of the draws: a tree has about this size for most
-    /// of its life. More than [`DRAWS_MAX`] draws for each key are not simulated, and then fewer inserts count.
-    pub(super) fn writes(&self) -> (u64, u64) {
-        let keys = self.keys as f64;
-        let course = self.course();
-        if keys / 2.0 * course.draws <= DRAWS_MAX * keys * course.growth {
-            let draws = keys / 2.0 * (course.draws / course.growth);
-            return (whole(draws), whole(keys / 2.0 + draws).max(1));
-        }
-        let draws = DRAWS_MAX * keys;
-        (whole(draws), whole(draws / course.draws).max(1))
-    }
-
-    /// The load that is simulated.
-    ///
-    /// Some of the drawn keys are absent, since their last draw was a delete. Their fraction is that of the deletes, so
-    /// as many keys are present from the first draw to the last as are inserted.
-    pub(super) fn load(&self, options: &KeyspaceOptions) -> Load {
-        let fractions = self.fractions;
-        let mut load = Load::inserts(1, options.clone());
-        load.deletes = self.course().deletes;
-        load.inserts = self.keys;
-        let universe = self.keys as f64 / (1.0 - load.deletes);
-        load.keys = whole(universe.round()).max(self.keys);
-        load.draws = self.writes().0;
-        load.distribution = self.distribution;
-        load.key_bytes = self.key_bytes;
-        load.shared_key_bytes = self.shared_key_bytes;
-        load.values.clone_from(&self.values);
-        if fractions.writes() > 0.0 {
-            load.seeks_per_write = fractions.scans / fractions.writes();
-        }
-        load
     }
 }
 

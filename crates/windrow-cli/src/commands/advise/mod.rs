@@ -1,8 +1,6 @@
 //! `advise`: recommends options for a load, by the simulation and a model of what operations cost.
 
-mod cost;
 mod demand;
-mod device;
 mod report;
 mod sources;
 mod sweep;
@@ -13,9 +11,10 @@ use clap::Args;
 use windrow::{KeyspaceOptions, Result};
 use windrow_bench::{PolicyArgs, check_destination};
 
-use self::demand::{Demand, DemandArgs, Known};
+use self::demand::{DemandArgs, Known};
 use self::report::Report;
 use self::sweep::{Bounds, Free, Request};
+use crate::commands::cost::Demand;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
@@ -167,7 +166,7 @@ impl AdviseArgs {
     fn bounds(&self) -> Bounds {
         Bounds {
             space_amplification: self.tree.max_space_amp,
-            memory: self.demand.memory,
+            memory: self.demand.machine.memory,
         }
     }
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::check_destination;
 
-use super::demand::Demand;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
 use crate::amounts::whole;
+use crate::commands::cost::Demand;
 use crate::tables::{plain_table, right};
 use crate::text::{human_bytes, human_count};
 

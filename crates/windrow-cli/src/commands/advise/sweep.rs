@@ -27,8 +27,8 @@ pub(super) use self::ladders::Free;
 use self::ladders::Ladders;
 use self::search::Search;
 use self::trees::Trees;
-use super::demand::Demand;
 use crate::amounts::whole;
+use crate::commands::cost::Demand;
 
 /// The search simulates at most this many memtables of entries. Only the finalists are simulated with all.
 const SEARCHED_MEMTABLES: f64 = 200.0;

@@ -11,6 +11,7 @@ use windrow::simulation::{
 };
 use windrow::{Error, KeyspaceOptions, Result};
 
+use super::reads::Reads;
 use crate::picture;
 use crate::tables::{plain_table, right};
 use crate::text::{human_bytes, human_count};
@@ -53,6 +54,9 @@ pub(super) struct Report {
     /// How many levels below level 0 were simulated separately from the others; 0 for one piece.
     separate_levels: usize,
     pub(super) options: KeyspaceOptions,
+    /// What reads ask of the device, if memory is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reads: Option<Reads>,
 }
 
 /// Bytes on disk at the end, by kind.
@@ -90,7 +94,7 @@ pub(super) struct Point {
 }
 
 impl Report {
-    pub(super) fn new(load: &Load, estimate: &Estimate) -> Result<Self> {
+    pub(super) fn new(load: &Load, estimate: &Estimate, reads: Option<Reads>) -> Result<Self> {
         let Some(last) = estimate.samples.last() else {
             return Err(Error::invalid_argument("nothing was written"));
         };
@@ -132,6 +136,7 @@ impl Report {
             samples: estimate.samples.iter().map(Point::of).collect(),
             separate_levels: estimate.separate_levels,
             options: load.options.clone(),
+            reads,
             io_stats,
         })
     }
@@ -187,6 +192,9 @@ impl Report {
             rows.push(("  by garbage collections", collected));
             let read = human_bytes(self.io_stats.gc_read);
             rows.push(("  read by garbage collections", read));
+        }
+        if let Some(reads) = &self.reads {
+            rows.extend(reads.rows());
         }
         let mut table = plain_table();
         for (name, amount) in rows {

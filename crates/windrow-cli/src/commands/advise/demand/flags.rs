@@ -2,14 +2,11 @@
 //!
 //! Concurrency: none; no state.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use windrow::simulation::ValueSize;
 use windrow_bench::{Mix, parse_bytes};
 
-use super::known::Fractions;
-use crate::commands::advise::device::Device;
+use crate::commands::cost::{Fractions, MachineArgs};
 use crate::commands::simulate::distribution::DistributionArgs;
 
 /// A weight is 0 or in this range, so that no result overflows.
@@ -74,17 +71,8 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[command(flatten)]
     pub(in crate::commands::advise) distribution: DistributionArgs,
 
-    /// Memory for memtables, filters, indexes and the page cache of the files [default: enough for all data]
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub(in crate::commands::advise) memory: Option<u64>,
-
-    /// Device of the files
-    #[arg(long, value_enum, default_value_t = Device::Memory)]
-    pub(in crate::commands::advise) device: Device,
-
-    /// Limits of the device of the files, as `windrow device DIR --json` prints them
-    #[arg(long, value_name = "FILE", conflicts_with = "device")]
-    pub(in crate::commands::advise) calibration: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::commands::advise) machine: MachineArgs,
 }
 
 impl DemandArgs {

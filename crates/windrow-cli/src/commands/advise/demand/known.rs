@@ -2,47 +2,10 @@
 //!
 //! Concurrency: none; no state.
 
-use serde::Serialize;
 use windrow::KeyspaceOptions;
 use windrow::simulation::{KeyDistribution, ValueSize};
 
-/// How frequent operations of each kind are.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(in crate::commands::advise) struct Fractions {
-    pub(in crate::commands::advise) inserts: f64,
-    pub(in crate::commands::advise) updates: f64,
-    pub(in crate::commands::advise) deletes: f64,
-    pub(in crate::commands::advise) gets: f64,
-    pub(in crate::commands::advise) missing: f64,
-    pub(in crate::commands::advise) scans: f64,
-}
-
-impl Fractions {
-    pub(in crate::commands::advise) fn sum(&self) -> f64 {
-        self.writes() + self.gets + self.missing + self.scans
-    }
-
-    pub(in crate::commands::advise) fn writes(&self) -> f64 {
-        self.inserts + self.updates + self.deletes
-    }
-
-    pub(in crate::commands::advise) fn reads(&self) -> f64 {
-        self.gets + self.missing + self.scans
-    }
-
-    /// The same, with a sum of 1.
-    pub(super) fn of_one(self) -> Self {
-        let sum = self.sum();
-        Self {
-            inserts: self.inserts / sum,
-            updates: self.updates / sum,
-            deletes: self.deletes / sum,
-            gets: self.gets / sum,
-            missing: self.missing / sum,
-            scans: self.scans / sum,
-        }
-    }
-}
+use crate::commands::cost::Fractions;
 
 /// What a source says of a load.
 #[derive(Debug, Clone, Default)]

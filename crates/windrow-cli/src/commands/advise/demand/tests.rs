@@ -2,7 +2,7 @@
 
 use super::flags::WEIGHTS;
 use super::*;
-use crate::commands::advise::device::Device;
+use crate::commands::cost::Device;
 
 fn described() -> DemandArgs {
     DemandArgs {
@@ -66,7 +66,7 @@ fn what_is_missing_is_asked_for() {
     assert!(without(|args| args.keys = Some(1 << 60)).contains("32 PiB"));
     assert!(without(|args| args.value_size.clear()).contains("--value-size"));
     assert!(without(|args| args.scans = Some(1.0)).contains("--scan-length"));
-    assert!(without(|args| args.device = Device::Nvme).contains("--memory"));
+    assert!(without(|args| args.machine.device = Device::Nvme).contains("--memory"));
     assert!(without(|args| args.distribution.exponent = Some(0.9)).contains("--distribution"));
     assert!(without(|args| args.deletes = Some(3.1)).contains("more deletes than"));
     let no_operation = without(|args| (args.updates, args.gets) = (None, None));

@@ -17,7 +17,8 @@ use serde_json::Value;
 use windrow::{Compression, Error, KeyspaceOptions, Result};
 
 use crate::amounts::whole;
-use crate::commands::advise::demand::{EntryBytes, Fractions, Known};
+use crate::commands::advise::demand::{EntryBytes, Known};
+use crate::commands::cost::Fractions;
 
 /// About the bytes of a memtable that an entry takes beside key and value.
 const MEMTABLE_ENTRY_BYTES: f64 = 40.0;

@@ -13,7 +13,8 @@ use windrow_bench::{Trace, TraceOp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::amounts::whole;
-use crate::commands::advise::demand::{Fractions, Known};
+use crate::commands::advise::demand::Known;
+use crate::commands::cost::Fractions;
 use crate::progress;
 
 /// The largest sample of keys. If a trace has more, half of them are kept, chosen by their hashes, then a quarter,

@@ -9,8 +9,8 @@ use windrow::{Error, KeyspaceOptions};
 
 use super::ladders::Choice;
 use crate::amounts::whole;
-use crate::commands::advise::cost::{Costs, Shape};
-use crate::commands::advise::demand::Demand;
+use crate::commands::cost::Demand;
+use crate::commands::cost::{Costs, Shape};
 
 /// A candidate beats another if it is worse in nothing, and better in something by more than this: simulations are
 /// no more exact.

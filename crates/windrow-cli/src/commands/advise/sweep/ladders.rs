@@ -11,7 +11,7 @@
 use windrow::simulation::ValueClass;
 use windrow::{KeyspaceOptions, MediumInPlace, SegmentLimit};
 
-use crate::commands::advise::demand::Demand;
+use crate::commands::cost::Demand;
 
 const SIZE_RATIOS: [f64; 7] = [3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0];
 pub(super) const SCALINGS: [f64; 5] = [0.4, 0.5, 0.6, 0.8, 1.0];

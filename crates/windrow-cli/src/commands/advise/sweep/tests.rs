@@ -8,9 +8,9 @@ use super::candidate::PEAK;
 use super::conclude::FINALISTS;
 use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
-use crate::commands::advise::cost::{Level, Shape};
-use crate::commands::advise::demand::Fractions;
-use crate::commands::advise::device::Device;
+use crate::commands::cost::Device;
+use crate::commands::cost::Fractions;
+use crate::commands::cost::{Level, Shape};
 
 fn demand(fractions: Fractions) -> Demand {
     Demand {

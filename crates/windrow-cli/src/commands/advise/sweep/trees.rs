@@ -14,8 +14,8 @@ use windrow::{KeyspaceOptions, Result};
 
 use super::candidate::Candidate;
 use super::ladders::{Choice, Ladders, without_bits};
-use crate::commands::advise::cost::Shape;
-use crate::commands::advise::demand::Demand;
+use crate::commands::cost::Demand;
+use crate::commands::cost::Shape;
 
 const THREADS: usize = 2;
 

@@ -3,11 +3,9 @@
 use windrow::simulation::{KeyDistribution, ValueSize};
 use windrow::{FilterAllocation, KeyspaceOptions};
 
-use super::memory::{Place, answered, hits};
+use super::memory::{Place, answered, answered_from_empty, hits};
 use super::shape::{Moved, Separated};
 use super::*;
-use crate::commands::advise::demand::Fractions;
-use crate::commands::advise::device::Device;
 
 /// A gigabyte in three levels, half of the operations writes.
 fn demand() -> Demand {
@@ -27,6 +25,7 @@ fn demand() -> Demand {
         },
         scan_length: 20.0,
         memory: Some(600 << 20),
+        reads_counted: None,
         device: Device::Nvme.cost(),
         notes: Vec::new(),
     }
@@ -326,5 +325,48 @@ fn large_values_take_the_bandwidth_of_the_device() {
             let step = (large[3] - small[3]) / demand().scan_length;
             assert!((step - more - processor).abs() < 1e-6, "a step of a scan");
         }
+    }
+}
+
+#[test]
+fn an_empty_cache_answers_what_was_read_before() {
+    // A hundred thousand pages.
+    let place = Place {
+        bytes: 4096.0 * 1e5,
+        reads: 0.5,
+    };
+    let answered = |reads: f64, demand: &Demand| answered_from_empty(&place, reads, demand);
+    let uniform = demand();
+    // As many reads as there are pages meet the part 1 - 1/e of them.
+    for (reads, expected) in [(0.0, 0.0), (2e5, (-1.0_f64).exp()), (2e9, 1.0)] {
+        assert!(
+            (answered(reads, &uniform) - expected).abs() < 1e-3,
+            "{reads}"
+        );
+    }
+    let zipfian = Demand {
+        distribution: KeyDistribution::Zipfian { exponent: 0.99 },
+        ..demand()
+    };
+    assert!(answered(2e5, &zipfian) > answered(2e5, &uniform) + 0.1);
+    // A cache that is too small for all of them holds no more than when it is full.
+    let full = hits(&[place], Some(4096.0 * 5e4), &uniform);
+    let counted = Demand {
+        reads_counted: Some(1 << 40),
+        ..demand()
+    };
+    assert_eq!(hits(&[place], Some(4096.0 * 5e4), &counted), full);
+}
+
+#[test]
+fn requests_have_the_bytes_of_their_blocks() {
+    let options = KeyspaceOptions::default();
+    let costs = Costs::new(&shape(), &demand(), &options);
+    for (requests, bytes) in [
+        (costs.get_requests, costs.get_request_bytes),
+        (costs.missing_requests, costs.missing_request_bytes),
+        (costs.scan_requests, costs.scan_request_bytes),
+    ] {
+        assert!(requests > 0.0 && (bytes / requests - 4096.0).abs() < 1e-6);
     }
 }

@@ -17,6 +17,8 @@
 //! I1. More runs, more bytes moved and less memory never make anything cheaper.
 
 mod cpu;
+mod demand;
+mod device;
 mod filters;
 mod memory;
 mod shape;
@@ -24,44 +26,59 @@ mod shape;
 use serde::Serialize;
 use windrow::KeyspaceOptions;
 
-use self::filters::Filters;
-use self::memory::Misses;
+pub(in crate::commands) use self::demand::{Demand, Fractions};
 #[cfg(test)]
-pub(super) use self::shape::Level;
-pub(super) use self::shape::Shape;
-use super::demand::Demand;
+pub(in crate::commands) use self::device::Device;
+pub(in crate::commands) use self::device::{DeviceCost, MachineArgs};
+use self::filters::Filters;
+use self::memory::{Misses, PAGE_BYTES};
+#[cfg(test)]
+pub(in crate::commands) use self::shape::Level;
+pub(in crate::commands) use self::shape::Shape;
 
 /// Bytes of an index entry of a block, its part of a key included.
 const INDEX_BYTES: f64 = 24.0;
 
 /// What operations cost, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Costs {
+pub(in crate::commands) struct Costs {
     /// Of the average write, get and scan.
-    pub(super) write: f64,
-    pub(super) get: f64,
-    pub(super) missing: f64,
-    pub(super) scan: f64,
+    pub(in crate::commands) write: f64,
+    pub(in crate::commands) get: f64,
+    pub(in crate::commands) missing: f64,
+    pub(in crate::commands) scan: f64,
     /// Of the average operation that reads.
-    pub(super) reads: f64,
+    pub(in crate::commands) reads: f64,
     /// Of the average operation of all.
-    pub(super) operation: f64,
+    pub(in crate::commands) operation: f64,
     /// Blocks that a get of an absent key reads because of false positives.
-    pub(super) false_positive_reads: f64,
-    pub(super) runs_per_seek: f64,
-    pub(super) filter_bytes: f64,
-    /// Requests to the device of the average get that finds its key, and of the average scan before its first entry.
-    pub(super) get_requests: f64,
-    pub(super) scan_requests: f64,
+    pub(in crate::commands) false_positive_reads: f64,
+    pub(in crate::commands) runs_per_seek: f64,
+    pub(in crate::commands) filter_bytes: f64,
+    /// Requests to the device of the average get that finds its key, and of the average scan before its first entry;
+    /// and the bytes of these requests.
+    pub(in crate::commands) get_requests: f64,
+    pub(in crate::commands) get_request_bytes: f64,
+    pub(in crate::commands) scan_requests: f64,
+    pub(in crate::commands) scan_request_bytes: f64,
+    /// The same of a get of an absent key, and of the separated value of an entry of a scan.
+    pub(in crate::commands) missing_requests: f64,
+    pub(in crate::commands) missing_request_bytes: f64,
+    pub(in crate::commands) value_requests: f64,
+    pub(in crate::commands) value_request_bytes: f64,
     /// Bytes of memtables, filters and indexes.
-    pub(super) memory_bytes: f64,
+    pub(in crate::commands) memory_bytes: f64,
     /// The fraction of the reads of blocks and values that memory answers.
-    pub(super) hit_fraction: f64,
+    pub(in crate::commands) hit_fraction: f64,
 }
 
 impl Costs {
     /// The costs of `demand` in a tree of this `shape` under `options`.
-    pub(super) fn new(shape: &Shape, demand: &Demand, options: &KeyspaceOptions) -> Self {
+    pub(in crate::commands) fn new(
+        shape: &Shape,
+        demand: &Demand,
+        options: &KeyspaceOptions,
+    ) -> Self {
         let filters = Filters::new(shape, options);
         let false_positives = filters.false_positives();
         let filter_bytes = shape.entries() * options.bits_per_key / 8.0;
@@ -114,6 +131,8 @@ impl Costs {
             + device.at_once(misses.opened, block)
             + device.one_after_another(blocks_passed, block, misses.tables);
 
+        // The device reads whole pages.
+        let value_request_bytes = misses.value_bytes.max(misses.values * PAGE_BYTES);
         let fractions = demand.fractions;
         let reading = fractions.gets * get + fractions.missing * missing + fractions.scans * scan;
         let reads = match fractions.reads() {
@@ -130,7 +149,13 @@ impl Costs {
             false_positive_reads: false_positives.missing,
             runs_per_seek: runs,
             get_requests: misses.found + misses.values,
+            get_request_bytes: misses.found * block + value_request_bytes,
             scan_requests: misses.opened,
+            scan_request_bytes: misses.opened * block,
+            missing_requests: misses.false_positives,
+            missing_request_bytes: misses.false_positives * block,
+            value_requests: misses.values,
+            value_request_bytes,
             filter_bytes,
             memory_bytes,
             hit_fraction: misses.hit_fraction,

@@ -1,4 +1,5 @@
-//! Which reads the page cache answers.
+//! Which reads the page cache answers: those of what it holds once it is full, and while it fills those of pages that
+//! were read before.
 //!
 //! Concurrency: none; no state.
 
@@ -6,10 +7,10 @@ use windrow::simulation::KeyDistribution;
 
 use super::filters::{FalsePositives, Filters};
 use super::shape::{Level, Separated, Shape};
-use crate::commands::advise::demand::Demand;
+use crate::commands::cost::Demand;
 
 /// Bytes that the device reads for one value or one block at least.
-const PAGE_BYTES: f64 = 4096.0;
+pub(super) const PAGE_BYTES: f64 = 4096.0;
 
 /// A place that is read: its bytes, and how often an average operation reads a block there.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +120,51 @@ pub(super) fn hits(places: &[Place], cache: Option<f64>, demand: &Demand) -> Vec
             hits[place] = answered(held, bytes, demand);
         }
     }
+    if let Some(reads) = demand.reads_counted {
+        for (hit, place) in hits.iter_mut().zip(places) {
+            *hit = hit.min(answered_from_empty(place, reads as f64, demand));
+        }
+    }
     hits
+}
+
+/// The fraction of `reads` operations' reads of `place` that find their page in a cache that was empty before them and
+/// holds all that was read.
+///
+/// A page is read in proportion to how often its key is, and its other keys on average.
+pub(super) fn answered_from_empty(place: &Place, reads: f64, demand: &Demand) -> f64 {
+    let reads = reads * place.reads;
+    let pages = place.bytes / PAGE_BYTES.max(demand.entry_bytes());
+    let entries = place.bytes / demand.entry_bytes();
+    let missed = |(mass, part): (f64, f64)| {
+        let rate = mass / part / entries + (1.0 / pages - 1.0 / entries).max(0.0);
+        let expected = reads * rate;
+        if expected > 0.0 {
+            mass * -(-expected).exp_m1() / expected
+        } else {
+            mass
+        }
+    };
+    let all: f64 = classes(demand).into_iter().map(missed).sum();
+    (1.0 - all).clamp(0.0, 1.0)
+}
+
+/// Classes of about equally popular keys: their part of the reads, and of the keys.
+fn classes(demand: &Demand) -> Vec<(f64, f64)> {
+    let KeyDistribution::Zipfian { exponent } = demand.distribution else {
+        return vec![(1.0, 1.0)];
+    };
+    let keys = demand.keys as f64;
+    let all = ranks(keys, exponent);
+    let mut classes = Vec::new();
+    let mut first = 0.0;
+    while first < keys {
+        let end = (first * 2.0).clamp(1.0, keys);
+        let mass = (ranks(end, exponent) - ranks(first, exponent)) / all;
+        classes.push((mass, (end - first) / keys));
+        first = end;
+    }
+    classes
 }
 
 /// The fraction of the reads that a cache answers if it holds the fraction `held` of the bytes, the hottest

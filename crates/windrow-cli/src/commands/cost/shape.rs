@@ -7,59 +7,103 @@ use windrow::simulation::{Estimate, IoStats, Sample, ValueClass};
 
 use super::cpu;
 use crate::amounts::whole;
-use crate::commands::advise::demand::Demand;
+use crate::commands::cost::Demand;
 
 /// A level of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands::advise) struct Level {
-    pub(in crate::commands::advise) entries: f64,
-    pub(in crate::commands::advise) bytes: f64,
+pub(in crate::commands) struct Level {
+    pub(in crate::commands) entries: f64,
+    pub(in crate::commands) bytes: f64,
     /// Runs that a seek visits.
-    pub(in crate::commands::advise) runs: f64,
+    pub(in crate::commands) runs: f64,
 }
 
 /// Values that are separated from their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands::advise) struct Separated {
+pub(in crate::commands) struct Separated {
     /// Their fraction of all values.
-    pub(in crate::commands::advise) fraction: f64,
+    pub(in crate::commands) fraction: f64,
     /// Bytes of all of them.
-    pub(in crate::commands::advise) bytes: f64,
+    pub(in crate::commands) bytes: f64,
     /// Bytes of one.
-    pub(in crate::commands::advise) value_bytes: f64,
+    pub(in crate::commands) value_bytes: f64,
 }
 
 /// A tree, as a simulation predicts it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::commands::advise) struct Shape {
+pub(in crate::commands) struct Shape {
     /// Level 0 first; the last one holds data.
-    pub(in crate::commands::advise) levels: Vec<Level>,
-    pub(in crate::commands::advise) value_logs: Separated,
-    pub(in crate::commands::advise) transient_logs: Separated,
+    pub(in crate::commands) levels: Vec<Level>,
+    pub(in crate::commands) value_logs: Separated,
+    pub(in crate::commands) transient_logs: Separated,
     /// The I/O of one write, on average.
-    pub(in crate::commands::advise) moved: Moved,
-    pub(in crate::commands::advise) write_amplification: f64,
-    pub(in crate::commands::advise) space_amplification: f64,
-    pub(in crate::commands::advise) space_amplification_max: f64,
+    pub(in crate::commands) moved: Moved,
+    pub(in crate::commands) write_amplification: f64,
+    pub(in crate::commands) space_amplification: f64,
+    pub(in crate::commands) space_amplification_max: f64,
 }
 
 impl Shape {
-    /// The tree of `estimate`, with `options` and under `demand`.
-    pub(in crate::commands::advise) fn new(
+    /// The tree of `estimate`, with `options` and under `demand`: on average while the writes that count are made.
+    pub(in crate::commands) fn new(
         estimate: &Estimate,
         demand: &Demand,
         options: &KeyspaceOptions,
     ) -> Self {
         let (draws, counted) = demand.writes();
         let from = (demand.keys + draws).saturating_sub(counted);
-        let counting: Vec<&Sample> = estimate
-            .samples
-            .iter()
-            .rev()
-            .enumerate()
-            .take_while(|(place, sample)| *place == 0 || sample.writes > from)
-            .map(|(_, sample)| sample)
-            .collect();
+        let late = estimate.samples.iter().rev().enumerate();
+        let late = late.take_while(|(place, sample)| *place == 0 || sample.writes > from);
+        let counting: Vec<&Sample> = late.map(|(_, sample)| sample).collect();
+        let interval = &estimate.interval;
+        let is_read_only = demand.fractions.writes() == 0.0;
+        let runs = |last: &Sample, level: usize| {
+            let at_end = last.runs.get(level).copied().unwrap_or(0.0);
+            if !is_read_only {
+                interval.runs.get(level).copied().unwrap_or(0.0)
+            } else if demand.fractions.scans > 0.0 {
+                // Nothing is written, and scans trigger consolidations.
+                at_end.min(1.0)
+            } else {
+                at_end
+            }
+        };
+        // The writes that count begin with a sample, not exactly at `from`.
+        let samples = estimate.samples.iter().rev();
+        let before = samples
+            .map(|sample| sample.writes)
+            .find(|writes| *writes <= from);
+        Self::of(
+            estimate,
+            &counting,
+            before.unwrap_or(0),
+            runs,
+            demand,
+            options,
+        )
+    }
+
+    /// The tree at the end of `estimate`.
+    pub(in crate::commands) fn at_end(
+        estimate: &Estimate,
+        demand: &Demand,
+        options: &KeyspaceOptions,
+    ) -> Self {
+        let last: Vec<&Sample> = estimate.samples.last().into_iter().collect();
+        let runs = |last: &Sample, level: usize| last.runs.get(level).copied().unwrap_or(0.0);
+        Self::of(estimate, &last, 0, runs, demand, options)
+    }
+
+    /// The mean of the samples that are `counting`, the last one first, with the `runs` of a level that the last one
+    /// says. The I/O of `estimate` began after `before` writes.
+    fn of(
+        estimate: &Estimate,
+        counting: &[&Sample],
+        before: u64,
+        runs: impl Fn(&Sample, usize) -> f64,
+        demand: &Demand,
+        options: &KeyspaceOptions,
+    ) -> Self {
         let Some(last) = counting.first() else {
             return Self::default();
         };
@@ -67,39 +111,21 @@ impl Shape {
         let mean = |of: &dyn Fn(&Sample) -> u64| {
             counting.iter().map(|sample| of(sample) as f64).sum::<f64>() / counting.len() as f64
         };
-        let is_read_only = demand.fractions.writes() == 0.0;
-        let depth = last.levels.len().max(interval.runs.len());
         let level = |level: usize| {
             let of = |sample: &Sample| sample.levels.get(level).copied().unwrap_or_default();
-            let at_end = last.runs.get(level).copied().unwrap_or(0.0);
-            let runs = if !is_read_only {
-                interval.runs.get(level).copied().unwrap_or(0.0)
-            } else if demand.fractions.scans > 0.0 {
-                // Nothing is written, and scans trigger consolidations.
-                at_end.min(1.0)
-            } else {
-                at_end
-            };
             Level {
                 entries: mean(&|sample| of(sample).entries),
                 bytes: mean(&|sample| of(sample).bytes),
-                runs,
+                runs: runs(last, level),
             }
         };
+        let depth = last.levels.len().max(interval.runs.len());
         let mut levels: Vec<Level> = (0..depth).map(level).collect();
         while levels.last().is_some_and(|level| level.entries < 0.5) {
             levels.pop();
         }
-        let io_stats = &interval.io_stats;
-        // The writes that count begin with a sample, not exactly at `from`.
-        let before = estimate
-            .samples
-            .iter()
-            .rev()
-            .find(|sample| sample.writes <= from);
-        let writes = last.writes - before.map_or(0, |sample| sample.writes);
-        let writes = writes.max(1) as f64;
-        let moved = Moved::new(io_stats, &levels, writes);
+        let writes = (last.writes - before).max(1) as f64;
+        let moved = Moved::new(&interval.io_stats, &levels, writes);
         let (value_logs, transient_logs) = separated(demand, options, last);
         Self {
             levels,
@@ -113,7 +139,7 @@ impl Shape {
     }
 
     /// The same tree with `times` as many entries.
-    pub(in crate::commands::advise) fn times(mut self, times: f64) -> Self {
+    pub(in crate::commands) fn times(mut self, times: f64) -> Self {
         for level in &mut self.levels {
             level.entries *= times;
             level.bytes *= times;
@@ -140,17 +166,17 @@ impl Shape {
 
 /// Bytes and entries that jobs move for one write.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands::advise) struct Moved {
-    pub(in crate::commands::advise) log: f64,
-    pub(in crate::commands::advise) value_logs: f64,
+pub(in crate::commands) struct Moved {
+    pub(in crate::commands) log: f64,
+    pub(in crate::commands) value_logs: f64,
     /// Entries that flushes and compactions write to tables.
-    pub(in crate::commands::advise) entries: f64,
-    pub(in crate::commands::advise) tables_written: f64,
-    pub(in crate::commands::advise) tables_read: f64,
-    pub(in crate::commands::advise) transient_logs_written: f64,
-    pub(in crate::commands::advise) transient_logs_read: f64,
-    pub(in crate::commands::advise) gc_written: f64,
-    pub(in crate::commands::advise) gc_read: f64,
+    pub(in crate::commands) entries: f64,
+    pub(in crate::commands) tables_written: f64,
+    pub(in crate::commands) tables_read: f64,
+    pub(in crate::commands) transient_logs_written: f64,
+    pub(in crate::commands) transient_logs_read: f64,
+    pub(in crate::commands) gc_written: f64,
+    pub(in crate::commands) gc_read: f64,
 }
 
 impl Moved {
