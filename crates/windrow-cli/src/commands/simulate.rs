@@ -182,9 +182,10 @@ impl SimulateArgs {
         }
         load.validate()?;
         let is_ranked = matches!(load.distribution, KeyDistribution::Zipfian { .. });
-        if load.draws == 0 && (load.deletes > 0.0 || is_ranked) {
+        let draws_ranks = load.draws > 0 || self.machine.memory.is_some();
+        if (load.draws == 0 && load.deletes > 0.0) || (is_ranked && !draws_ranks) {
             return Err(Error::invalid_argument(
-                "deletes and ranks are of updates, and there are none: give --updates",
+                "deletes and ranks are of updates, and there are none: give --updates, or --memory for ranks of reads",
             ));
         }
         Ok(load)

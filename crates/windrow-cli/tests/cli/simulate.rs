@@ -398,15 +398,14 @@ fn reads_of_a_device_are_counted() {
     let text = r#"{"random_reads_per_second":10000,"random_reads_at_32_per_second":100000,
         "sequential_read_bytes_per_second":2e9,"sequential_written_bytes_per_second":1e9,"is_direct":true}"#;
     fs::write(limits, text).unwrap();
-    let load = [&["simulate", "--bytes", "50M"], &SMALL[..]].concat();
-    let reads =
-        |more: &[&str]| objects(&[&load[..], more, &["--json"]].concat())[0]["reads"].clone();
+    let load = [&["simulate", "--bytes", "5M"], &SMALL[..]].concat();
+    let reads = |more: &[&str]| objects(&[&load[..], more].concat())[0]["reads"].clone();
     let amount = |reads: &Value, kind: &str, what: &str| reads[kind][what].as_f64().unwrap();
     assert!(reads(&[]).is_null());
 
-    let counted = reads(&["--memory", "20M"]);
+    let counted = reads(&["--memory", "2M"]);
     assert!(counted["get"]["per_second"].is_null() && counted["device"].is_null());
-    let device = ["--memory", "20M", "--calibration", limits];
+    let device = ["--memory", "2M", "--calibration", limits];
     let timed = reads(&device);
     for kind in ["get", "missing", "seek"] {
         let requests = amount(&timed, kind, "requests");
@@ -428,6 +427,9 @@ fn reads_of_a_device_are_counted() {
     );
 
     for wrong in [&["--device", "nvme"][..], &["--reads", "10"]] {
-        assert_eq!(run(&[&load[..], wrong].concat()).status.code(), Some(2));
+        let refused = run(&[&load[..], wrong].concat());
+        let problem = str::from_utf8(&refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(problem.contains("--memory"), "{problem}");
     }
 }

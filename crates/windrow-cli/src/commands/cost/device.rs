@@ -123,9 +123,12 @@ impl DeviceCost {
             return Err(wrong(&"a limit is not above 0"));
         }
         let [random_read, parallel_read, byte_read, byte_written] = rates.map(|rate| 1e6 / rate);
+        // The random reads that were measured include the transfer of their bytes.
+        let transfer = CALIBRATED_BYTES * byte_read;
+        let random_read = (random_read - transfer).max(0.0);
         Ok(Self {
             random_read,
-            parallel_read: parallel_read.min(random_read),
+            parallel_read: (parallel_read - transfer).clamp(0.0, random_read),
             byte_read,
             byte_written,
         })
@@ -148,6 +151,9 @@ impl DeviceCost {
         miss * (waits * self.random_read + blocks * bytes * self.byte_read)
     }
 }
+
+/// Bytes of each random read of a calibration.
+const CALIBRATED_BYTES: f64 = 4096.0;
 
 /// The requests of a scan double until they have 1 MiB, from two blocks of 4 KiB.
 const DOUBLINGS: f64 = 8.0;
@@ -192,8 +198,8 @@ mod tests {
             DeviceCost::calibrated(&path)
         };
         let cost = limits("10000").unwrap();
-        assert!((cost.random_read - 100.0).abs() < 1e-9);
-        assert!((cost.parallel_read - 10.0).abs() < 1e-9);
+        assert!((cost.random_read - 97.952).abs() < 1e-9);
+        assert!((cost.parallel_read - 7.952).abs() < 1e-9);
         assert!((cost.byte_read - 0.0005).abs() < 1e-9 && !cost.is_free());
         for wrong in ["0", "-1", "\"many\""] {
             let error = limits(wrong).unwrap_err().to_string();

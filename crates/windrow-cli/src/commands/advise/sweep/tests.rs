@@ -9,8 +9,7 @@ use super::conclude::FINALISTS;
 use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
 use crate::commands::cost::Device;
-use crate::commands::cost::Fractions;
-use crate::commands::cost::{Level, Shape};
+use crate::commands::cost::{Fractions, Level, Shape};
 
 fn demand(fractions: Fractions) -> Demand {
     Demand {
@@ -23,6 +22,7 @@ fn demand(fractions: Fractions) -> Demand {
         fractions,
         scan_length: 10.0,
         memory: None,
+        reads_counted: None,
         device: Device::Memory.cost(),
         notes: Vec::new(),
     }
