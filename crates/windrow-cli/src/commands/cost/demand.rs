@@ -14,30 +14,30 @@ const DRAWS_MAX: f64 = 2.0;
 
 /// How frequent operations of each kind are.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(in crate::commands) struct Fractions {
-    pub(in crate::commands) inserts: f64,
-    pub(in crate::commands) updates: f64,
-    pub(in crate::commands) deletes: f64,
-    pub(in crate::commands) gets: f64,
-    pub(in crate::commands) missing: f64,
-    pub(in crate::commands) scans: f64,
+pub(crate) struct Fractions {
+    pub(crate) inserts: f64,
+    pub(crate) updates: f64,
+    pub(crate) deletes: f64,
+    pub(crate) gets: f64,
+    pub(crate) missing: f64,
+    pub(crate) scans: f64,
 }
 
 impl Fractions {
-    pub(in crate::commands) fn sum(&self) -> f64 {
+    pub(crate) fn sum(&self) -> f64 {
         self.writes() + self.gets + self.missing + self.scans
     }
 
-    pub(in crate::commands) fn writes(&self) -> f64 {
+    pub(crate) fn writes(&self) -> f64 {
         self.inserts + self.updates + self.deletes
     }
 
-    pub(in crate::commands) fn reads(&self) -> f64 {
+    pub(crate) fn reads(&self) -> f64 {
         self.gets + self.missing + self.scans
     }
 
     /// The same, with a sum of 1.
-    pub(in crate::commands) fn of_one(self) -> Self {
+    pub(crate) fn of_one(self) -> Self {
         let sum = self.sum();
         Self {
             inserts: self.inserts / sum,
@@ -52,64 +52,60 @@ impl Fractions {
 
 /// The demand of a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(in crate::commands) struct Demand {
-    pub(in crate::commands) keys: u64,
-    pub(in crate::commands) key_bytes: u64,
-    pub(in crate::commands) shared_key_bytes: u64,
-    pub(in crate::commands) values: Vec<ValueSize>,
+pub(crate) struct Demand {
+    pub(crate) keys: u64,
+    pub(crate) key_bytes: u64,
+    pub(crate) shared_key_bytes: u64,
+    pub(crate) values: Vec<ValueSize>,
     /// The smallest value of each size: thresholds between sizes lie there.
     #[serde(skip)]
-    pub(in crate::commands) values_from: Vec<u64>,
-    pub(in crate::commands) distribution: KeyDistribution,
+    pub(crate) values_from: Vec<u64>,
+    pub(crate) distribution: KeyDistribution,
     /// These add up to 1.
-    pub(in crate::commands) fractions: Fractions,
+    pub(crate) fractions: Fractions,
     /// Entries of a scan.
-    pub(in crate::commands) scan_length: f64,
+    pub(crate) scan_length: f64,
     /// `None` if all data is in memory.
-    pub(in crate::commands) memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// How many operations that read count, from an empty page cache on. `None` if it is full.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::commands) reads_counted: Option<u64>,
+    pub(crate) reads_counted: Option<u64>,
     /// In microseconds.
-    pub(in crate::commands) device: DeviceCost,
+    pub(crate) device: DeviceCost,
     /// Notes for users about the source.
-    pub(in crate::commands) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// How writes change a store, as fractions of all writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::commands) struct Course {
+pub(crate) struct Course {
     /// Writes that add a key.
     growth: f64,
     /// Writes of keys that are drawn: updates, deletes, and inserts of what was deleted.
     draws: f64,
     /// The fraction of deletes among the draws, at most a half.
-    pub(in crate::commands) deletes: f64,
+    pub(crate) deletes: f64,
 }
 
 impl Demand {
-    pub(in crate::commands) fn value_bytes(&self) -> f64 {
+    pub(crate) fn value_bytes(&self) -> f64 {
         let all: f64 = self.values.iter().map(|size| size.fraction).sum();
         let bytes = |size: &ValueSize| size.fraction / all * size.bytes as f64;
         self.values.iter().map(bytes).sum()
     }
 
     /// Key and value, on average.
-    pub(in crate::commands) fn entry_bytes(&self) -> f64 {
+    pub(crate) fn entry_bytes(&self) -> f64 {
         self.key_bytes as f64 + self.value_bytes()
     }
 
     /// All keys and values, each key once.
-    pub(in crate::commands) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         self.keys as f64 * self.entry_bytes()
     }
 
     /// The class of a value of so many bytes under `options`.
-    pub(in crate::commands) fn class(
-        &self,
-        value_bytes: u64,
-        options: &KeyspaceOptions,
-    ) -> ValueClass {
+    pub(crate) fn class(&self, value_bytes: u64, options: &KeyspaceOptions) -> ValueClass {
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
         value_class(bytes(self.key_bytes), bytes(value_bytes), options)
     }
@@ -118,7 +114,7 @@ impl Demand {
     ///
     /// Each delete is paired with a write that inserts its key again. These writes are inserts, which then add no key,
     /// or updates if there are fewer inserts than deletes.
-    pub(in crate::commands) fn course(&self) -> Course {
+    pub(crate) fn course(&self) -> Course {
         let fractions = self.fractions;
         let all = fractions.writes();
         if all == 0.0 {
@@ -146,7 +142,7 @@ impl Demand {
     ///
     /// The second half of the inserts counts, with its fraction of the draws: a tree has about this size for most
     /// of its life. More than [`DRAWS_MAX`] draws for each key are not simulated, and then fewer inserts count.
-    pub(in crate::commands) fn writes(&self) -> (u64, u64) {
+    pub(crate) fn writes(&self) -> (u64, u64) {
         let keys = self.keys as f64;
         let course = self.course();
         if keys / 2.0 * course.draws <= DRAWS_MAX * keys * course.growth {
@@ -161,7 +157,7 @@ impl Demand {
     ///
     /// Some of the drawn keys are absent, since their last draw was a delete. Their fraction is that of the deletes, so
     /// as many keys are present from the first draw to the last as are inserted.
-    pub(in crate::commands) fn load(&self, options: &KeyspaceOptions) -> Load {
+    pub(crate) fn load(&self, options: &KeyspaceOptions) -> Load {
         let fractions = self.fractions;
         let mut load = Load::inserts(1, options.clone());
         load.deletes = self.course().deletes;

@@ -13,18 +13,18 @@ use windrow_bench::{DeviceLimits, parse_bytes};
 
 /// The machine, on the command line.
 #[derive(Debug, Clone, Default, Args)]
-pub(in crate::commands) struct MachineArgs {
+pub(crate) struct MachineArgs {
     /// Memory for memtables, filters, indexes and the page cache of the files [default: enough for all data]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub(in crate::commands) memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
 
     /// Device of the files
     #[arg(long, value_enum, default_value_t = Device::Memory)]
-    pub(in crate::commands) device: Device,
+    pub(crate) device: Device,
 
     /// Limits of the device of the files, as `windrow device DIR --json` prints them
     #[arg(long, value_name = "FILE", conflicts_with = "device")]
-    pub(in crate::commands) calibration: Option<PathBuf>,
+    pub(crate) calibration: Option<PathBuf>,
 }
 
 impl MachineArgs {
@@ -32,7 +32,7 @@ impl MachineArgs {
     ///
     /// # Errors
     /// `InvalidArgument` for a file without limits, and for a device without memory.
-    pub(in crate::commands) fn cost(&self) -> Result<DeviceCost> {
+    pub(crate) fn cost(&self) -> Result<DeviceCost> {
         let cost = match &self.calibration {
             None => self.device.cost(),
             Some(path) => DeviceCost::calibrated(path)?,
@@ -49,7 +49,7 @@ impl MachineArgs {
 /// The device of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::commands) enum Device {
+pub(crate) enum Device {
     /// All data is in the page cache: only the processor counts
     #[default]
     Memory,
@@ -63,19 +63,19 @@ pub(in crate::commands) enum Device {
 
 /// The times of a device, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(in crate::commands) struct DeviceCost {
+pub(crate) struct DeviceCost {
     /// One random read of a block, alone.
-    pub(in crate::commands) random_read: f64,
+    pub(crate) random_read: f64,
     /// One more random read at the same time.
-    pub(in crate::commands) parallel_read: f64,
+    pub(crate) parallel_read: f64,
     /// Each byte of a sequential read.
-    pub(in crate::commands) byte_read: f64,
-    pub(in crate::commands) byte_written: f64,
+    pub(crate) byte_read: f64,
+    pub(crate) byte_written: f64,
 }
 
 impl Device {
     /// Round figures of data sheets: sustained rates, and the latency for one reader.
-    pub(in crate::commands) fn cost(self) -> DeviceCost {
+    pub(crate) fn cost(self) -> DeviceCost {
         let cost = |random_read, parallel_read, megabytes_read, megabytes_written| DeviceCost {
             random_read,
             parallel_read,
@@ -96,7 +96,7 @@ impl Device {
 
 impl DeviceCost {
     /// Whether all data is in memory.
-    pub(in crate::commands) fn is_free(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
         *self == Self::default()
     }
 
@@ -104,7 +104,7 @@ impl DeviceCost {
     ///
     /// # Errors
     /// `InvalidArgument` for other content, and for limits that are not above 0.
-    pub(in crate::commands) fn calibrated(path: &Path) -> Result<Self> {
+    pub(crate) fn calibrated(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
         let wrong = |what: &dyn Display| {
             let shown = path.display();
@@ -135,14 +135,14 @@ impl DeviceCost {
     }
 
     /// `reads` random reads of `bytes` each, of which the first is waited for alone and the others come with it.
-    pub(in crate::commands) fn at_once(&self, reads: f64, bytes: f64) -> f64 {
+    pub(crate) fn at_once(&self, reads: f64, bytes: f64) -> f64 {
         let alone = reads.min(1.0) * self.random_read;
         alone + (reads - 1.0).max(0.0) * self.parallel_read + reads * bytes * self.byte_read
     }
 
     /// `blocks` blocks of `bytes` that follow the first block of a scan, of which the fraction `miss` is on the device.
     /// The scan waits for the second block, and then for requests of twice the size each.
-    pub(in crate::commands) fn one_after_another(&self, blocks: f64, bytes: f64, miss: f64) -> f64 {
+    pub(crate) fn one_after_another(&self, blocks: f64, bytes: f64, miss: f64) -> f64 {
         let waits = if blocks < 1.0 {
             blocks
         } else {

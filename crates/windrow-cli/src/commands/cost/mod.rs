@@ -26,59 +26,55 @@ mod shape;
 use serde::Serialize;
 use windrow::KeyspaceOptions;
 
-pub(in crate::commands) use self::demand::{Demand, Fractions};
+pub(crate) use self::demand::{Demand, Fractions};
 #[cfg(test)]
-pub(in crate::commands) use self::device::Device;
-pub(in crate::commands) use self::device::{DeviceCost, MachineArgs};
+pub(crate) use self::device::Device;
+pub(crate) use self::device::{DeviceCost, MachineArgs};
 use self::filters::Filters;
 use self::memory::{Misses, PAGE_BYTES};
 #[cfg(test)]
-pub(in crate::commands) use self::shape::Level;
-pub(in crate::commands) use self::shape::Shape;
+pub(crate) use self::shape::Level;
+pub(crate) use self::shape::Shape;
 
 /// Bytes of an index entry of a block, its part of a key included.
 const INDEX_BYTES: f64 = 24.0;
 
 /// What operations cost, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(in crate::commands) struct Costs {
+pub(crate) struct Costs {
     /// Of the average write, get and scan.
-    pub(in crate::commands) write: f64,
-    pub(in crate::commands) get: f64,
-    pub(in crate::commands) missing: f64,
-    pub(in crate::commands) scan: f64,
+    pub(crate) write: f64,
+    pub(crate) get: f64,
+    pub(crate) missing: f64,
+    pub(crate) scan: f64,
     /// Of the average operation that reads.
-    pub(in crate::commands) reads: f64,
+    pub(crate) reads: f64,
     /// Of the average operation of all.
-    pub(in crate::commands) operation: f64,
+    pub(crate) operation: f64,
     /// Blocks that a get of an absent key reads because of false positives.
-    pub(in crate::commands) false_positive_reads: f64,
-    pub(in crate::commands) runs_per_seek: f64,
-    pub(in crate::commands) filter_bytes: f64,
+    pub(crate) false_positive_reads: f64,
+    pub(crate) runs_per_seek: f64,
+    pub(crate) filter_bytes: f64,
     /// Requests to the device of the average get that finds its key, and of the average scan before its first entry;
     /// and the bytes of these requests.
-    pub(in crate::commands) get_requests: f64,
-    pub(in crate::commands) get_request_bytes: f64,
-    pub(in crate::commands) scan_requests: f64,
-    pub(in crate::commands) scan_request_bytes: f64,
+    pub(crate) get_requests: f64,
+    pub(crate) get_request_bytes: f64,
+    pub(crate) scan_requests: f64,
+    pub(crate) scan_request_bytes: f64,
     /// The same of a get of an absent key, and of the separated value of an entry of a scan.
-    pub(in crate::commands) missing_requests: f64,
-    pub(in crate::commands) missing_request_bytes: f64,
-    pub(in crate::commands) value_requests: f64,
-    pub(in crate::commands) value_request_bytes: f64,
+    pub(crate) missing_requests: f64,
+    pub(crate) missing_request_bytes: f64,
+    pub(crate) value_requests: f64,
+    pub(crate) value_request_bytes: f64,
     /// Bytes of memtables, filters and indexes.
-    pub(in crate::commands) memory_bytes: f64,
+    pub(crate) memory_bytes: f64,
     /// The fraction of the reads of blocks and values that memory answers.
-    pub(in crate::commands) hit_fraction: f64,
+    pub(crate) hit_fraction: f64,
 }
 
 impl Costs {
     /// The costs of `demand` in a tree of this `shape` under `options`.
-    pub(in crate::commands) fn new(
-        shape: &Shape,
-        demand: &Demand,
-        options: &KeyspaceOptions,
-    ) -> Self {
+    pub(crate) fn new(shape: &Shape, demand: &Demand, options: &KeyspaceOptions) -> Self {
         let filters = Filters::new(shape, options);
         let false_positives = filters.false_positives();
         let filter_bytes = shape.entries() * options.bits_per_key / 8.0;

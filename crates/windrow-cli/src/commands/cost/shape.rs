@@ -11,45 +11,41 @@ use crate::commands::cost::Demand;
 
 /// A level of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands) struct Level {
-    pub(in crate::commands) entries: f64,
-    pub(in crate::commands) bytes: f64,
+pub(crate) struct Level {
+    pub(crate) entries: f64,
+    pub(crate) bytes: f64,
     /// Runs that a seek visits.
-    pub(in crate::commands) runs: f64,
+    pub(crate) runs: f64,
 }
 
 /// Values that are separated from their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands) struct Separated {
+pub(crate) struct Separated {
     /// Their fraction of all values.
-    pub(in crate::commands) fraction: f64,
+    pub(crate) fraction: f64,
     /// Bytes of all of them.
-    pub(in crate::commands) bytes: f64,
+    pub(crate) bytes: f64,
     /// Bytes of one.
-    pub(in crate::commands) value_bytes: f64,
+    pub(crate) value_bytes: f64,
 }
 
 /// A tree, as a simulation predicts it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(in crate::commands) struct Shape {
+pub(crate) struct Shape {
     /// Level 0 first; the last one holds data.
-    pub(in crate::commands) levels: Vec<Level>,
-    pub(in crate::commands) value_logs: Separated,
-    pub(in crate::commands) transient_logs: Separated,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) value_logs: Separated,
+    pub(crate) transient_logs: Separated,
     /// The I/O of one write, on average.
-    pub(in crate::commands) moved: Moved,
-    pub(in crate::commands) write_amplification: f64,
-    pub(in crate::commands) space_amplification: f64,
-    pub(in crate::commands) space_amplification_max: f64,
+    pub(crate) moved: Moved,
+    pub(crate) write_amplification: f64,
+    pub(crate) space_amplification: f64,
+    pub(crate) space_amplification_max: f64,
 }
 
 impl Shape {
     /// The tree of `estimate`, with `options` and under `demand`: on average while the writes that count are made.
-    pub(in crate::commands) fn new(
-        estimate: &Estimate,
-        demand: &Demand,
-        options: &KeyspaceOptions,
-    ) -> Self {
+    pub(crate) fn new(estimate: &Estimate, demand: &Demand, options: &KeyspaceOptions) -> Self {
         let (draws, counted) = demand.writes();
         let from = (demand.keys + draws).saturating_sub(counted);
         let late = estimate.samples.iter().rev().enumerate();
@@ -84,11 +80,7 @@ impl Shape {
     }
 
     /// The tree at the end of `estimate`.
-    pub(in crate::commands) fn at_end(
-        estimate: &Estimate,
-        demand: &Demand,
-        options: &KeyspaceOptions,
-    ) -> Self {
+    pub(crate) fn at_end(estimate: &Estimate, demand: &Demand, options: &KeyspaceOptions) -> Self {
         let last: Vec<&Sample> = estimate.samples.last().into_iter().collect();
         let runs = |last: &Sample, level: usize| last.runs.get(level).copied().unwrap_or(0.0);
         Self::of(estimate, &last, 0, runs, demand, options)
@@ -139,7 +131,7 @@ impl Shape {
     }
 
     /// The same tree with `times` as many entries.
-    pub(in crate::commands) fn times(mut self, times: f64) -> Self {
+    pub(crate) fn times(mut self, times: f64) -> Self {
         for level in &mut self.levels {
             level.entries *= times;
             level.bytes *= times;
@@ -166,17 +158,17 @@ impl Shape {
 
 /// Bytes and entries that jobs move for one write.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(in crate::commands) struct Moved {
-    pub(in crate::commands) log: f64,
-    pub(in crate::commands) value_logs: f64,
+pub(crate) struct Moved {
+    pub(crate) log: f64,
+    pub(crate) value_logs: f64,
     /// Entries that flushes and compactions write to tables.
-    pub(in crate::commands) entries: f64,
-    pub(in crate::commands) tables_written: f64,
-    pub(in crate::commands) tables_read: f64,
-    pub(in crate::commands) transient_logs_written: f64,
-    pub(in crate::commands) transient_logs_read: f64,
-    pub(in crate::commands) gc_written: f64,
-    pub(in crate::commands) gc_read: f64,
+    pub(crate) entries: f64,
+    pub(crate) tables_written: f64,
+    pub(crate) tables_read: f64,
+    pub(crate) transient_logs_written: f64,
+    pub(crate) transient_logs_read: f64,
+    pub(crate) gc_written: f64,
+    pub(crate) gc_read: f64,
 }
 
 impl Moved {
