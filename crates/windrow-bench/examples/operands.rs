@@ -101,16 +101,17 @@ fn counters(path: &std::path::Path, keys: u64, operations: u64, rounds: usize) -
     // Of the work, of the first gets after it, and of later ones.
     let mut seconds = vec![[const { Vec::new() }; 3]; WORK.len()];
     for round in 0..rounds {
-        for (index, (_, work)) in WORK.iter().enumerate() {
+        for (index, ((_, work), seconds)) in WORK.iter().zip(&mut seconds).enumerate() {
+            let [written, reads @ ..] = seconds;
             let mut drawn = Keys::new(round as u64, keys);
-            let written = time(operations, || work(&maps[index], drawn.next(), &mut buffer))?;
-            seconds[index][0].push(written);
-            for pass in 1..3 {
+            written.push(time(operations, || {
+                work(&maps[index], drawn.next(), &mut buffer)
+            })?);
+            for read in reads {
                 let mut drawn = Keys::new(round as u64 + 1000, keys);
-                let read = time(operations, || {
+                read.push(time(operations, || {
                     maps[index].get_into(drawn.next(), &mut buffer).map(drop)
-                })?;
-                seconds[index][pass].push(read);
+                })?);
             }
         }
     }
