@@ -103,8 +103,9 @@ add_operator!(
     i64,
     "windrow.add_i64.wrapping",
     "windrow.add_i64.saturating",
-    // At an end of the range, +1 and then -1 is not the same as +0.
-    |own, operands| own == Self::Wrapping || have_one_sign(operands)
+    // At an end of the range, +1 and then -1 is not the same as +0. And a sum that stays at an end is not the same
+    // as its parts on a base of the other sign.
+    |own, operands| own == Self::Wrapping || is_sum_exact(operands)
 );
 
 fn number(bytes: &[u8], what: &str) -> Result<[u8; 8], MergeError> {
@@ -116,13 +117,13 @@ fn number(bytes: &[u8], what: &str) -> Result<[u8; 8], MergeError> {
     })
 }
 
-/// Whether no two of these numbers have different signs; malformed ones count as positive.
-fn have_one_sign(operands: Operands<'_>) -> bool {
-    let sign = |operand: &[u8]| number(operand, "").map_or(0, |it| i64::from_le_bytes(it).signum());
-    let (mut positive, mut negative) = (false, false);
+/// Whether these numbers, of which no two have different signs, have a sum within the range. Malformed ones count as 0.
+fn is_sum_exact(operands: Operands<'_>) -> bool {
+    let (mut sum, mut least, mut greatest) = (Some(0_i64), 0, 0);
     for operand in operands {
-        positive |= sign(operand) > 0;
-        negative |= sign(operand) < 0;
+        let number = number(operand, "").map_or(0, i64::from_le_bytes);
+        sum = sum.and_then(|sum| sum.checked_add(number));
+        (least, greatest) = (number.min(least), number.max(greatest));
     }
-    !(positive && negative)
+    sum.is_some() && (least == 0 || greatest == 0)
 }

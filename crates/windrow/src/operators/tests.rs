@@ -49,6 +49,8 @@ fn numbers_are_added() {
     // One operand of 0 would not do the same.
     assert_eq!(partial(&AddI64::Saturating, &[&one, &less]), None);
     assert!(partial(&AddI64::Saturating, &[&one, &one]).is_some());
+    // On -5 one operand of the greatest number would not do the same as twice that number.
+    assert_eq!(partial(&AddI64::Saturating, &[&max, &max]), None);
     let malformed = [
         full(&AddU64::Wrapping, Some(b"short"), &[&one]),
         full(&AddU64::Wrapping, None, &[&one, b"short"]),
