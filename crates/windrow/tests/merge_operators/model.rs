@@ -200,10 +200,13 @@ fn seeks_over_tombstones_find_operands() {
     }
     map.insert("c", "x").unwrap();
     for round in 0..6 {
-        let mut cursor = map.cursor().unwrap();
-        assert!(cursor.seek("a").unwrap());
-        assert_eq!(cursor.key(), b"b", "round {round}");
-        assert!(cursor.value().unwrap().starts_with(b"1,2"));
+        // The first two seeks find the span, and the others use it. A write of the key ends it.
+        for _ in 0..4 {
+            let mut cursor = map.cursor().unwrap();
+            assert!(cursor.seek("a").unwrap());
+            assert_eq!(cursor.key(), b"b", "round {round}");
+            assert!(cursor.value().unwrap().starts_with(b"1,2"));
+        }
         map.merge("b", "3").unwrap();
     }
     assert_eq!(map.count("a".."z").unwrap(), 2);
