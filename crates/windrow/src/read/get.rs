@@ -216,7 +216,7 @@ pub(crate) fn get<R>(
                     key,
                     hash: key_hash(key),
                 };
-                search.operands_in_memtables(age, trailer, values, counters)?
+                search.operands_in_memtables(age, (trailer, value), values, counters)?
             };
             return Ok(Some((Source::Memtables, found(hit)?)));
         }
@@ -267,29 +267,33 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The operands from `newest` on, which the memtable with `age` newer ones before it holds.
+    /// The operands from `operand` on, which was found in the memtable with `age` newer ones before it.
     #[cold]
     fn operands_in_memtables(
         self,
         age: usize,
-        newest: Trailer,
+        (newest, operand): (Trailer, &[u8]),
         values: ValueReader<'a>,
         counters: &mut ReadCounters,
     ) -> Result<Found<'a>> {
         let mut unfolded = Unfolded::new(true);
+        // Not looked up again: another reader may have replaced it meanwhile, and then there would be no operand.
+        unfolded.push(operand);
+        // Sequence numbers begin at 1.
+        let older = newest.sequence() - 1;
         let mut memtables = self.state.memtables().skip(age).peekable();
         let holder = memtables.peek().map(|it| (&***it, newest));
         let mut is_open = true;
         for memtable in memtables {
             let mut cursor = MemtableCursor::new(memtable);
-            cursor.seek(self.key, newest.sequence())?;
+            cursor.seek(self.key, older)?;
             while is_open && cursor.is_valid() && cursor.key() == self.key {
                 is_open = unfolded.add_older(cursor.trailer(), cursor.value());
                 cursor.next()?;
             }
         }
         if is_open {
-            self.search_levels(newest.sequence(), &mut unfolded, counters)?;
+            self.search_levels(older, &mut unfolded, counters)?;
         }
         Ok(self.found(unfolded, values, holder))
     }

@@ -1,10 +1,11 @@
 //! The operands of a key that is written and read often stay few, in memtables and in tables.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
 
 use windrow::operators::AddU64;
-use windrow::{MergeError, MergeOperator, Operands};
+use windrow::{Db, KeyspaceOptions, MergeError, MergeOperator, Operands, Options};
 
 use crate::open;
 
@@ -114,6 +115,62 @@ fn reads_at_a_snapshot_fold_what_they_see() {
             _ => map.compact_range::<&[u8]>(..).unwrap(),
         }
     }
+}
+
+/// Adds numbers; fails without operands, as it may.
+struct NeedsOperands;
+
+impl MergeOperator for NeedsOperands {
+    fn name(&self) -> &'static str {
+        "test.needs_operands"
+    }
+
+    fn full_merge(
+        &self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        operands: Operands<'_>,
+        result: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        if operands.len() == 0 {
+            return Err(MergeError::new("no operands"));
+        }
+        AddU64::Wrapping.full_merge(key, base, operands, result)
+    }
+}
+
+/// Two readers fold the same operands at once, and one of them replaces the newest before the other has copied it.
+#[test]
+fn readers_of_one_chain_do_not_disturb_each_other() {
+    const KEYS: u32 = 20_000;
+    const OPERANDS: u64 = 9;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default().with_merge_operator("map", Arc::new(NeedsOperands));
+    options.keyspace = KeyspaceOptions::default();
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    for key in 0..KEYS {
+        for _ in 0..OPERANDS {
+            map.merge(key.to_be_bytes(), 1_u64.to_le_bytes()).unwrap();
+        }
+    }
+    // Readers that begin a stretch of keys together are at the same key again and again.
+    let start = Barrier::new(2);
+    let wrong = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for key in 0..KEYS {
+                    if key % 100 == 0 {
+                        start.wait();
+                    }
+                    let is_right = matches!(map.get(key.to_be_bytes()).map(number), Ok(OPERANDS));
+                    wrong.fetch_add(u64::from(!is_right), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(wrong.load(Ordering::Relaxed), 0);
 }
 
 /// Between two snapshots there is one operand, whatever the key's value is.
