@@ -8,6 +8,7 @@
 //! - I1: (key, sequence number) is unique. A repetition is a bug of the caller and panics.
 //! - I2: `memory_bytes` is exact: the bytes of all records, leaves and nodes, padding included.
 //! - I3: a lookup and a cursor's move allocate nothing.
+//! - I4: replacements take about half of the memory or less. Reads make them, and no throttle holds reads up.
 //!
 //! Concurrency: any number of threads may call everything at once. Readers see every entry whose
 //! insertion has returned. They ignore the others by sequence number.
@@ -21,7 +22,7 @@ mod skiplist;
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
 
-use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Cursor, MemoryTracker, Result, SequenceNumber, Step, Trailer};
 use skiplist::{Position, Record, SkipList};
 use std::fmt;
@@ -32,6 +33,8 @@ pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
     tombstones: AtomicU64,
+    /// The bytes of keys and values that have replaced operands.
+    replaced_bytes: AtomicUsize,
 }
 
 impl Memtable {
@@ -41,6 +44,7 @@ impl Memtable {
             list: Arc::new(SkipList::new(tracker)),
             entries: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            replaced_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -53,13 +57,18 @@ impl Memtable {
         self.entries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Replaces an entry by one of the same key and sequence number. It must have the same meaning to every reader: some
-    /// read the old entry still.
+    /// Replaces an entry by one of the same key and sequence number, if I4 allows it. It must have the same meaning to
+    /// every reader: some read the old entry still.
     ///
     /// # Panics
     /// If the memtable has no such entry.
     pub(crate) fn replace(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
-        self.list.replace(key, trailer, value);
+        let bytes = key.len() + value.len();
+        // Threads that meet here may pass the bound by one value each.
+        if self.replaced_bytes.load(Ordering::Relaxed) + bytes <= self.memory_bytes() / 2 {
+            self.replaced_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.list.replace(key, trailer, value);
+        }
     }
 
     /// The newest version of `key` that is at most `sequence`.

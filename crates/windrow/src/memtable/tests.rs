@@ -136,6 +136,32 @@ fn memory_is_counted_exactly() {
     assert!(split_bytes < 300 * splits);
 }
 
+/// I4: as by readers at many snapshots of one long list.
+#[test]
+fn replacements_take_half_of_the_memory() {
+    let memtable = Memtable::new(&Arc::default());
+    let operand = |sequence| Trailer::new(sequence, Kind::Operand);
+    for sequence in 1..=1000 {
+        memtable.insert(b"list", operand(sequence), &[7; 10]);
+    }
+    let before = memtable.memory_bytes();
+    let value = vec![7; 10_000];
+    for sequence in (1..=1000).rev() {
+        memtable.replace(b"list", operand(sequence).with_kind(Kind::Value), &value);
+    }
+    let after = memtable.memory_bytes();
+    assert!(
+        before < after && after <= 2 * before + 1000,
+        "{before} {after}"
+    );
+    assert_eq!(memtable.get(b"list", 1000).unwrap().1, &value[..]);
+    assert_eq!(
+        memtable.get(b"list", 1).unwrap(),
+        (operand(1), &[7; 10][..])
+    );
+    assert_eq!(memtable.entries(), 1000);
+}
+
 #[test]
 fn one_history_takes_the_same_memory_each_time() {
     let fill = || {
