@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use crate::merge_operator::{MergeError, MergeOperator, Operands};
 
 /// Applies JSON merge patches (RFC 7396): a patch is a JSON document whose members replace those of the value, and
-/// whose nulls remove them. A missing value counts as `null`. Members of the result are sorted by name.
+/// whose nulls remove them. A missing value counts as `null`. Members of the result are sorted by name. Numbers are
+/// integers of 64 bits or doubles, and others are rounded to doubles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonMergePatch;
 

@@ -211,6 +211,15 @@ mod json {
     }
 
     proptest! {
+        /// Each fold reads what the one before it has written.
+        #[test]
+        fn a_fold_keeps_the_numbers_of_other_members(number in any::<f64>()) {
+            let document = Value::from(number).to_string();
+            let base = format!("{{\"a\":{document}}}");
+            let folded = full(&JsonMergePatch, Some(base.as_bytes()), &[b"{}"]).unwrap();
+            prop_assert_eq!(String::from_utf8(folded).unwrap(), base);
+        }
+
         #[test]
         fn composed_patches_do_the_same(
             base in document(),
