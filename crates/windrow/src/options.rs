@@ -144,8 +144,9 @@ impl Options {
     /// Gives the keyspace of this name a merge operator, which folds the operands of
     /// [`Keyspace::merge`](crate::Keyspace::merge). The database records the name of the operator when it opens or
     /// creates the keyspace. From then on the keyspace keeps this operator: an open with another one fails. A keyspace
-    /// that is renamed keeps it, too; later opens give it by the new name. An open without it reads and writes everything but keys with operands that are not folded yet. Ready
-    /// [`operators`](crate::operators) are found by their recorded names.
+    /// that is renamed keeps it, too; later opens give it by the new name. An open without it reads and writes
+    /// everything but keys with operands that are not folded yet. Ready [`operators`](crate::operators) are found by
+    /// their recorded names.
     #[must_use]
     pub fn with_merge_operator(
         mut self,

@@ -12,8 +12,8 @@ use crate::options::{self, Durability};
 
 /// Writes to any keyspaces of one database. [`Db::write`](super::Db::write) commits them as one.
 ///
-/// A later write to a key replaces an earlier one, or adds an operand to it. A batch can be written more than once. After
-/// [`clear`](Self::clear) it can be filled again without new memory.
+/// A later write to a key replaces an earlier one, or adds an operand to it. A batch can be written more than once.
+/// After [`clear`](Self::clear) it can be filled again without new memory.
 #[derive(Clone, Default)]
 pub struct Batch {
     /// The entries in the form of a log record.

@@ -216,14 +216,14 @@ impl Keyspace {
         engine.change(self.core(), key, self.default_durability(), decide)
     }
 
-    /// Writes an operand, which the keyspace's merge operator folds into the value of `key`. It reads nothing, so it costs
-    /// as much as an [`insert`](Self::insert), and increments of several threads all count. See
+    /// Writes an operand, which the keyspace's merge operator folds into the value of `key`. It reads nothing, so it
+    /// costs as much as an [`insert`](Self::insert), and increments of several threads all count. See
     /// [`MergeOperator`](crate::MergeOperator).
     ///
     /// # Errors
-    /// As [`insert`](Self::insert). `InvalidArgument` if the operand has more than 1 MiB, or if the open of the database
-    /// gave the keyspace no merge operator. An operand that the operator cannot fold is no error here: reads of the key
-    /// return it.
+    /// As [`insert`](Self::insert). `InvalidArgument` if the operand has more than 1 MiB, or if the open of the
+    /// database gave the keyspace no merge operator. An operand that the operator cannot fold is no error here: reads
+    /// of the key return it.
     ///
     /// # Durability
     /// That of [`Options::durability`](crate::Options::durability).
@@ -276,8 +276,8 @@ impl Keyspace {
     }
 
     /// Flushes all memtables, then compacts all entries in `range` down to the deepest level that holds data. Entries
-    /// that no reader can see are dropped, and operands are folded. The calling thread does the work; free background threads help with large
-    /// compactions.
+    /// that no reader can see are dropped, and operands are folded. The calling thread does the work; free background
+    /// threads help with large compactions.
     ///
     /// # Errors
     /// That of the flush or compaction: no entry is lost. `NotFound` after the keyspace is dropped; `Poisoned`;

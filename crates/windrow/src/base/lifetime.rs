@@ -117,7 +117,8 @@ counters! {
     operands = 24;
     /// Entries that flushes and compactions have folded into others: operands, and the entries below them.
     entries_folded = 25;
-    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands stay.
+    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands
+    /// stay.
     folds_failed = 26;
 }
 

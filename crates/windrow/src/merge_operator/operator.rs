@@ -66,8 +66,8 @@ use std::fmt;
 /// # }
 /// ```
 pub trait MergeOperator: Send + Sync {
-    /// The name, of 1 to 255 bytes, which the database records. It stands for the operator and for the form of its operands. Names that
-    /// begin with `windrow.` are those of [`operators`](crate::operators).
+    /// The name, of 1 to 255 bytes, which the database records. It stands for the operator and for the form of its
+    /// operands. Names that begin with `windrow.` are those of [`operators`](crate::operators).
     fn name(&self) -> &str;
 
     /// Appends to `result`, which is empty, the value of `key` after all `operands`, at least one, were applied to

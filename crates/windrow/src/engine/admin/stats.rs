@@ -67,7 +67,8 @@ pub struct Stats {
     pub operands: u64,
     /// Entries that flushes and compactions have folded into others: operands, and the entries below them.
     pub entries_folded: u64,
-    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands stay.
+    /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands
+    /// stay.
     pub folds_failed: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,

@@ -49,8 +49,9 @@ impl<K: Ord + Clone> ManualCompaction<'_, K> {
 /// data, and drops what no reader needs. Newer entries stay, or the compaction might never end.
 ///
 /// Nothing is appended in the deepest level, because tombstones must meet what they hide. Old files there with
-/// tombstones, several segments or perhaps operands are rewritten in place, each once. So are files to which other compactions have
-/// appended meanwhile, and files that refer to transient logs, unless compactions never put values in place.
+/// tombstones, several segments or perhaps operands are rewritten in place, each once. So are files to which other
+/// compactions have appended meanwhile, and files that refer to transient logs, unless compactions never put values in
+/// place.
 ///
 /// `Idle` when all that is done, or while running jobs block the rest.
 pub(crate) fn plan_range<K: Ord + Clone>(
