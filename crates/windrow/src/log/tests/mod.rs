@@ -441,7 +441,7 @@ fn a_failed_sync_of_the_previous_log_breaks_the_log() {
 
 /// Bytes as `docs/format.md` shows them.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let lines = bytes.chunks(16).map(|line| {
+    let lines = bytes.chunks(32).map(|line| {
         let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
         bytes.join(" ")
     });

@@ -5,7 +5,7 @@ use crate::value::{DiscardListWriter, GcOutputWriter, RecordReader, discard_list
 
 /// Bytes as the document shows them.
 fn hex(bytes: &[u8]) -> String {
-    let lines = bytes.chunks(16).map(|line| {
+    let lines = bytes.chunks(32).map(|line| {
         let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
         bytes.join(" ")
     });
