@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use windrow::limits::KEYSPACE_NAME_BYTES_MAX;
 use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
-
-/// The longest name that a keyspace can have, in bytes.
-const KEYSPACE_NAME_BYTES_MAX: usize = 255;
 
 /// A message names so many keyspaces at most.
 const NAMES_SHOWN: usize = 10;

@@ -50,8 +50,8 @@ mod value;
 pub mod vfs;
 
 pub use api::{
-    Batch, Cursor, Db, Entry, Keyspace, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
-    TransactionRange, View,
+    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, MergedCursor, Range,
+    Savepoint, Snapshot, Transaction, TransactionCursor, TransactionRange, View,
 };
 pub use base::limits;
 pub use base::{

@@ -1,14 +1,22 @@
 //! Write batches.
 
+mod contents;
+
 use std::fmt;
 use std::sync::Arc;
 
+use contents::write_of;
+
 use super::Keyspace;
 use crate::base::limits::BATCH_BYTES_MAX;
-use crate::base::{Error, Kind, Result};
+use crate::base::{Error, ErrorKind, KeyspaceId, Kind, Result};
+use crate::codec::reader::DecodeError;
 use crate::engine::{Engine, KeyspaceCore, Write};
-use crate::log::batch;
+use crate::log::batch::{self, BatchReader};
+use crate::log::portable_batch::{self, PortableBatch};
 use crate::options::{self, Durability};
+
+pub use contents::{BatchEntries, BatchEntry, BatchWrite};
 
 /// Writes to any keyspaces of one database. [`Db::write`](super::Db::write) commits them as one.
 ///
@@ -102,6 +110,54 @@ impl Batch {
         self.keyspaces.clear();
     }
 
+    /// The writes, in the order in which they were added.
+    pub fn iter(&self) -> BatchEntries<'_> {
+        let entries = BatchReader::entries(&self.entries, 1, self.count);
+        BatchEntries::new(entries, self.names())
+    }
+
+    /// The batch as bytes with a version and a checksum, for another process or another database. They name keyspaces
+    /// by their present names. [`Db::batch_from_bytes`](super::Db::batch_from_bytes) reads them back.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        portable_batch::encode(&self.names(), self.count, &self.entries)
+    }
+
+    /// The batch that [`to_bytes`](Self::to_bytes) has made bytes of. `open` gives the keyspace of a name.
+    pub(super) fn decode(
+        bytes: &[u8],
+        mut open: impl FnMut(&str) -> Result<Keyspace>,
+    ) -> Result<Self> {
+        let mut buffer = Vec::new();
+        let portable = PortableBatch::decode(bytes).map_err(damaged)?;
+        let names = portable.keyspaces.iter();
+        let keyspaces: Vec<(KeyspaceId, Keyspace)> = names
+            .map(|&(id, name)| Ok((id, open(name)?)))
+            .collect::<Result<_>>()?;
+        let mut batch = Self::new();
+        let Some(mut entries) = portable.entries(&mut buffer).map_err(damaged)? else {
+            return Ok(batch);
+        };
+        while let Some(entry) = entries.next().map_err(damaged)? {
+            let keyspace = keyspaces.iter().find(|(id, _)| *id == entry.keyspace);
+            let Some((_, keyspace)) = keyspace else {
+                return Err(unsound("an entry of a keyspace that it does not name"));
+            };
+            match write_of(&entry) {
+                Some(BatchWrite::Insert(value)) => batch.insert(keyspace, entry.key, value)?,
+                Some(BatchWrite::Remove) => batch.remove(keyspace, entry.key)?,
+                Some(BatchWrite::Merge(operand)) => batch.merge(keyspace, entry.key, operand)?,
+                None => return Err(unsound("a pointer into a value log")),
+            }
+        }
+        Ok(batch)
+    }
+
+    fn names(&self) -> Vec<(KeyspaceId, Arc<str>)> {
+        let name =
+            |keyspace: &Arc<KeyspaceCore>| (keyspace.id(), Arc::from(keyspace.name().as_str()));
+        self.keyspaces.iter().map(name).collect()
+    }
+
     pub(super) fn commit(&self, engine: &Engine, durability: Durability) -> Result<()> {
         if self.is_empty() {
             return engine.check_writable();
@@ -130,4 +186,21 @@ impl fmt::Debug for Batch {
             .field("len", &self.count)
             .finish_non_exhaustive()
     }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = BatchEntry<'a>;
+    type IntoIter = BatchEntries<'a>;
+
+    fn into_iter(self) -> BatchEntries<'a> {
+        self.iter()
+    }
+}
+
+fn damaged(error: DecodeError) -> Error {
+    error.in_file("the batch", 0)
+}
+
+fn unsound(what: &str) -> Error {
+    Error::new(ErrorKind::Corruption, format!("the batch has {what}"))
 }

@@ -6,11 +6,12 @@
 //! Concurrency: a [`Db`] and its clones may be used from any thread at any time.
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Batch, Keyspace, Snapshot, Transaction};
-use crate::base::{ErrorKind, Result};
+use super::{Batch, Keyspace, MergedCursor, Snapshot, Transaction};
+use crate::base::{Error, ErrorKind, Result};
 use crate::engine::{Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
 use crate::options::{Durability, Isolation, KeyspaceOptions, Options};
 
@@ -178,10 +179,63 @@ impl Db {
         batch.commit(self.handle.engine(), durability)
     }
 
+    /// The batch that [`Batch::to_bytes`] has made bytes of, perhaps for another database. This database must have
+    /// keyspaces of the same names.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folders = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    /// # let db = windrow::Db::open(folders.0.path(), windrow::Options::default())?;
+    /// # let copy = windrow::Db::open(folders.1.path(), windrow::Options::default())?;
+    /// let planets = db.keyspace("planets")?;
+    /// let mut batch = windrow::Batch::new();
+    /// batch.insert(&planets, "earth", "one moon")?;
+    /// db.write(&batch)?;
+    /// let bytes = batch.to_bytes();
+    ///
+    /// // In another process, with another database:
+    /// let planets = copy.keyspace("planets")?;
+    /// copy.write(&copy.batch_from_bytes(&bytes)?)?;
+    /// assert_eq!(planets.get("earth")?.as_deref(), Some(&b"one moon"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Corruption` if the bytes are damaged; `Unsupported` if a newer version has made them; `NotFound` if this
+    /// database lacks one of the keyspaces; `InvalidArgument` for an operand if this open gave its keyspace no merge
+    /// operator; `Closed`.
+    pub fn batch_from_bytes(&self, bytes: &[u8]) -> Result<Batch> {
+        Batch::decode(bytes, |name| {
+            self.existing_keyspace(name)?.ok_or_else(|| {
+                let message =
+                    format!("the batch writes to keyspace \"{name}\", which does not exist");
+                Error::new(ErrorKind::NotFound, message)
+            })
+        })
+    }
+
     /// Keeps the present state of all keyspaces readable, for
     /// [`Keyspace::at`](super::Keyspace::at). The snapshot pins a sequence number, but no files.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.handle))
+    }
+
+    /// A cursor over the entries of several keyspaces, in the order of their keys, all as of now. Only keys in `range`
+    /// count. It has no position before its first move.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a keyspace of another database; `Closed`.
+    pub fn merged_cursor<K: AsRef<[u8]>>(
+        &self,
+        keyspaces: &[&Keyspace],
+        range: impl RangeBounds<K> + Clone,
+    ) -> Result<MergedCursor> {
+        let snapshot = self.snapshot();
+        let cursors = keyspaces
+            .iter()
+            .map(|keyspace| keyspace.at(&snapshot)?.range_cursor(range.clone()));
+        Ok(MergedCursor::new(cursors.collect::<Result<_>>()?))
     }
 
     /// Begins a [`Transaction`] with [`Isolation::Serializable`]. See [`transact`](Self::transact) for one that is tried
@@ -253,6 +307,21 @@ impl Db {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Sets [`Options::background_threads`] until the close. Threads that are missing are started at once. If there are
+    /// fewer than before, the others finish their jobs and then run flushes only.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a number that the options would refuse, too; `Io` if the system allows no more threads;
+    /// `Closed`. Nothing has changed then.
+    pub fn set_background_threads(&self, count: usize) -> Result<()> {
+        self.handle.set_background_threads(count)
+    }
+
+    /// Sets [`Options::compaction_bytes_per_second`] until the close; 0 for no limit. Jobs that run follow it, too.
+    pub fn set_compaction_bytes_per_second(&self, bytes: u64) {
+        self.handle.engine().set_compaction_rate(bytes);
     }
 
     /// Makes all acknowledged writes durable: they survive a power failure.

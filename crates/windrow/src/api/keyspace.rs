@@ -290,6 +290,29 @@ impl Keyspace {
             .compact_range(self.core(), &range)
     }
 
+    /// About how many keys are in `range` now. It reads metadata and at most two blocks of an index per level, so it
+    /// costs microseconds where [`count`](View::count) reads every key. Older versions that compactions have not dropped
+    /// yet count as keys, and so do operands.
+    ///
+    /// # Errors
+    /// `Corruption` and `Io` of a table that cannot be opened; `NotFound` after the keyspace is dropped; `Closed`.
+    pub fn approximate_len<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let engine = self.latest.handle().engine();
+        let estimate = engine.estimate_range(self.core(), &key_range(&range))?;
+        Ok(estimate.keys())
+    }
+
+    /// About how many bytes of files hold the entries of `range` now, with their values and what compactions have not
+    /// dropped yet. Entries of memtables count nothing.
+    ///
+    /// # Errors
+    /// As [`approximate_len`](Self::approximate_len).
+    pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let engine = self.latest.handle().engine();
+        let estimate = engine.estimate_range(self.core(), &key_range(&range))?;
+        Ok(estimate.bytes())
+    }
+
     /// The value files of the keyspace, ascending by number: the live bytes of each, and what refers to it. Reads from
     /// every table which value logs it refers to.
     ///

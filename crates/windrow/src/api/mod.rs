@@ -6,14 +6,16 @@ mod cursor;
 mod db;
 mod ends;
 mod keyspace;
+mod merged_cursor;
 mod snapshot;
 mod transaction;
 mod view;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchEntries, BatchEntry, BatchWrite};
 pub use cursor::{Cursor, Entry, Range};
 pub use db::Db;
 pub use keyspace::Keyspace;
+pub use merged_cursor::MergedCursor;
 pub use snapshot::Snapshot;
 pub use transaction::{Savepoint, Transaction, TransactionCursor, TransactionRange};
 pub use view::View;

@@ -18,6 +18,9 @@ pub const OPERAND_BYTES_MAX: usize = VALUE_BYTES_IN_PLACE_MAX;
 /// A longer value is not compressed: that would take as much memory again, in bytes.
 pub(crate) const VALUE_BYTES_COMPRESSED_MAX: usize = 16 * 1024 * 1024;
 
+/// The longest name of a keyspace, in bytes. The shortest has one byte.
+pub const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
 /// The largest encoded batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
 

@@ -24,7 +24,7 @@ use crate::base::{Error, ErrorKind, Result};
 use crate::cache::{BlockCache, MarkClock};
 use crate::events::is_in_listener;
 use crate::options::Options;
-use crate::runtime::Workers;
+use crate::runtime::{Work, Workers};
 use crate::table::{OpenTables, TableContext, TableFiles};
 use crate::value::{OpenValues, ValueContext};
 use crate::vfs::LockGuard;
@@ -43,7 +43,10 @@ enum Open {
 
 /// What a close ends.
 pub(super) struct Resources {
-    workers: Box<dyn Workers>,
+    /// Those of the open, and those that were added later.
+    workers: Vec<Box<dyn Workers>>,
+    /// How many workers were asked for in all.
+    threads: usize,
     lock: Option<Box<dyn LockGuard>>,
 }
 
@@ -130,7 +133,7 @@ impl Handle {
             is_closed: AtomicBool::new(false),
             left: Mutex::new(None),
             signal: Signal::default(),
-            background: Background::default(),
+            background: Background::new(&options),
             reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
             options,
@@ -149,14 +152,16 @@ impl Handle {
         }
         engine.refresh_shared_throttle();
         let runtime = Arc::clone(&engine.options.runtime);
-        let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
+        let threads = engine.options.background_threads;
+        let work: Arc<dyn Work> = Arc::<Engine>::clone(&engine);
         let workers = runtime
-            .start(work, engine.options.background_threads)
+            .start(work, threads)
             .map_err(|error| Error::io("start threads for", directory, error))?;
         Ok(Self {
             engine,
             open: Mutex::new(Open::Yes(Resources {
-                workers,
+                workers: vec![workers],
+                threads,
                 lock: opened.lock,
             })),
         })
@@ -165,6 +170,35 @@ impl Handle {
     #[inline]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Lets `count` threads run jobs. Missing ones are started. Threads above that number find no compaction to run.
+    ///
+    /// # Errors
+    /// `InvalidArgument`; `Closed`; `Io` if the system allows no more threads.
+    pub(crate) fn set_background_threads(&self, count: usize) -> Result<()> {
+        let mut options = self.engine.options.clone();
+        options.background_threads = count;
+        options.validate()?;
+        let mut open = self.open.lock();
+        let Open::Yes(resources) = &mut *open else {
+            return Err(Error::closed());
+        };
+        if count > resources.threads {
+            let work: Arc<dyn Work> = Arc::<Engine>::clone(&self.engine);
+            let started = options
+                .runtime
+                .start(work, count - resources.threads)
+                .map_err(|error| Error::io("start threads for", &self.engine.directory, error))?;
+            resources.workers.push(started);
+            resources.threads = count;
+        }
+        self.engine
+            .background
+            .threads
+            .store(count, Ordering::Relaxed);
+        self.engine.signal.notify();
+        Ok(())
     }
 
     /// Ends all jobs, makes every acknowledged write durable and releases the lock. A second call waits

@@ -13,6 +13,7 @@
 //! - [`rewrite`]: makes durable what an earlier open has appended.
 //! - [`tail`]: the decision at the end of the sound chunks, as one pure table.
 //! - [`batch`] and [`wal_header`]: the payloads of a WAL.
+//! - [`portable_batch`]: a batch as bytes outside of a log.
 
 pub(crate) mod batch;
 mod chunk;
@@ -21,6 +22,7 @@ mod file;
 pub(crate) mod memory;
 #[cfg(all(test, loom))]
 mod models;
+pub(crate) mod portable_batch;
 mod reader;
 mod rewrite;
 mod sync;

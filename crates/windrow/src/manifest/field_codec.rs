@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::key::SEQUENCE_MAX;
+use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, LEVELS_MAX, SEGMENTS_MAX};
 use crate::base::{FileNumber, KeyspaceId, SegmentId, Totals};
 use crate::codec::Reader;
@@ -17,9 +18,6 @@ use crate::filter::FILTER_UNITS_MAX;
 use crate::options::RecordedOptions;
 use crate::table::{FenceKeys, FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
-
-/// The longest name of a keyspace, in bytes.
-pub(crate) const KEYSPACE_NAME_BYTES_MAX: usize = 255;
 
 /// The longest name, and the longest value, of an option, in bytes.
 const OPTION_BYTES_MAX: usize = 4096;

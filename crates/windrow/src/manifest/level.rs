@@ -202,6 +202,17 @@ impl Level {
         start..end.max(start)
     }
 
+    /// The positions of the files that may have keys from `from` to before `to`; `None` is no bound. Not for level 0.
+    pub(crate) fn between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Range<usize> {
+        let start = from.map_or(0, |from| self.position_of(from));
+        let end = to.map_or(self.len(), |to| {
+            let last = self.position_of(to);
+            let reaches = |file: &Shared<FileHandle>| file.smallest() < to;
+            last + usize::from(self.file(last).is_some_and(reaches))
+        });
+        start..end.max(start)
+    }
+
     /// The position of the first file whose largest key is `key` or greater.
     fn position_of(&self, key: &[u8]) -> usize {
         let chunk = self.fences.lower_bound(key);

@@ -31,7 +31,6 @@ mod values;
 mod version;
 
 pub(crate) use edit::{Edit, Record};
-pub(crate) use field_codec::KEYSPACE_NAME_BYTES_MAX;
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};

@@ -100,6 +100,12 @@ impl Memtable {
         self.entries.load(Ordering::Relaxed)
     }
 
+    /// About how many entries have keys from `from` to before `to`; `None` is no bound. Exact up to some hundred entries.
+    pub(crate) fn entries_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
+        let between = self.list.entries_between(from, to);
+        between.min(self.entries())
+    }
+
     /// Counts an entry that is a tombstone, beside its insertion.
     pub(crate) fn note_tombstone(&self) {
         self.tombstones.fetch_add(1, Ordering::Relaxed);

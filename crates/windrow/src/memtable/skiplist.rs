@@ -53,6 +53,7 @@
 
 #![expect(unsafe_code, reason = "memory of varying size, linked by raw pointers")]
 
+mod estimate;
 mod node;
 mod position;
 mod record;

@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
+use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, KeyspaceId, Result};
 use crate::engine::jobs::filter_state;
 use crate::engine::{Engine, KeyspaceCore};
-use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, ManifestState, Record, Version};
+use crate::manifest::{KeyspaceState, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 
 impl Engine {

@@ -43,6 +43,7 @@ use crate::engine::throttling::atomic_throttle::{AtomicThrottle, DelayClock};
 use crate::engine::throttling::rate_limiter::RateLimiter;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
+use crate::options::Options;
 use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
 use compaction_claim::CompactionJob;
@@ -58,6 +59,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The state of the background work of a database.
 #[derive(Debug, Default)]
 pub(super) struct Background {
+    /// The number of [threads](crate::Options::background_threads) that may run jobs.
+    pub(super) threads: AtomicUsize,
     rotation_requested: AtomicBool,
     pub(super) delay_clock: DelayClock,
     /// The throttle of writers to any keyspace, and the memtable bytes that it was computed for.
@@ -79,6 +82,14 @@ pub(super) struct Background {
 }
 
 impl Background {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            threads: AtomicUsize::new(options.background_threads),
+            rate_limiter: RateLimiter::new(options.compaction_bytes_per_second),
+            ..Self::default()
+        }
+    }
+
     /// Asks the next leader of the commits to freeze full memtables.
     pub(super) fn request_rotation(&self) {
         self.rotation_requested.store(true, Ordering::Release);
@@ -205,7 +216,8 @@ impl Engine {
 
     /// The most threads that may compact at a time. One stays free for flushes.
     pub(super) fn compactions_max(&self) -> usize {
-        self.options.background_threads.saturating_sub(1).max(1)
+        let threads = self.background.threads.load(Ordering::Relaxed);
+        threads.saturating_sub(1).max(1)
     }
 
     /// Claims the oldest frozen memtable of all keyspaces, so that a busy keyspace does not starve others.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::base::Result;
 use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::compact::job::{CancelCheck, IoPriority};
 use crate::engine::Engine;
 
@@ -22,7 +23,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The token bucket of all jobs.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct RateLimiter(Mutex<Bucket>);
+pub(in crate::engine) struct RateLimiter {
+    /// Bytes per second; 0 for no limit.
+    rate: AtomicU64,
+    bucket: Mutex<Bucket>,
+}
 
 #[derive(Debug, Default)]
 struct Bucket {
@@ -32,9 +37,21 @@ struct Bucket {
 }
 
 impl RateLimiter {
+    pub(in crate::engine) fn new(bytes_per_second: u64) -> Self {
+        Self {
+            rate: AtomicU64::new(bytes_per_second),
+            bucket: Mutex::default(),
+        }
+    }
+
+    /// Changes the limit. Jobs that wait already wait for the rest of their time.
+    pub(in crate::engine) fn set_rate(&self, bytes_per_second: u64) {
+        self.rate.store(bytes_per_second, Ordering::Relaxed);
+    }
+
     /// Takes `bytes`. Returns how long the job must wait for them at `rate` bytes per second.
     fn take(&self, class: IoPriority, bytes: u64, rate: f64, now: Duration) -> Duration {
-        let mut bucket = self.0.lock();
+        let mut bucket = self.bucket.lock();
         let elapsed = now.saturating_sub(bucket.filled).as_secs_f64();
         bucket.filled = now;
         bucket.bytes = (bucket.bytes + elapsed * rate).min(rate * BURST) - bytes as f64;
@@ -48,6 +65,11 @@ impl RateLimiter {
 }
 
 impl Engine {
+    /// Limits what compactions and garbage collections write, in bytes per second; 0 for no limit.
+    pub(crate) fn set_compaction_rate(&self, bytes_per_second: u64) {
+        self.background.rate_limiter.set_rate(bytes_per_second);
+    }
+
     /// Waits until a job of `class` may continue after it has written `bytes`.
     ///
     /// # Errors
@@ -59,7 +81,7 @@ impl Engine {
         wanted: CancelCheck<'_>,
     ) -> Result<()> {
         wanted()?;
-        let rate = self.options.compaction_bytes_per_second;
+        let rate = self.background.rate_limiter.rate.load(Ordering::Relaxed);
         if rate == 0 {
             return Ok(());
         }

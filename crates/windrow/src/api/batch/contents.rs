@@ -1,0 +1,76 @@
+//! The writes of a batch, one by one.
+
+use std::sync::Arc;
+
+use crate::base::{KeyspaceId, Kind};
+use crate::log::batch::{BatchReader, Entry};
+
+/// One write of a [`Batch`](super::Batch).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchEntry<'a> {
+    /// The present name of the keyspace.
+    pub keyspace: Arc<str>,
+    /// The key.
+    pub key: &'a [u8],
+    /// What happens to it.
+    pub write: BatchWrite<'a>,
+}
+
+/// What a write of a [`Batch`](super::Batch) does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchWrite<'a> {
+    /// Sets this value.
+    Insert(&'a [u8]),
+    /// Removes the key.
+    Remove,
+    /// Adds this operand.
+    Merge(&'a [u8]),
+}
+
+/// The writes of a [`Batch`](super::Batch), in the order in which they were added.
+#[derive(Debug, Clone)]
+pub struct BatchEntries<'a> {
+    entries: BatchReader<'a>,
+    names: Vec<(KeyspaceId, Arc<str>)>,
+}
+
+impl<'a> BatchEntries<'a> {
+    /// The writes that `entries` has; `names` are those of its keyspaces.
+    pub(super) fn new(entries: BatchReader<'a>, names: Vec<(KeyspaceId, Arc<str>)>) -> Self {
+        Self { entries, names }
+    }
+}
+
+impl<'a> Iterator for BatchEntries<'a> {
+    type Item = BatchEntry<'a>;
+
+    fn next(&mut self) -> Option<BatchEntry<'a>> {
+        // The batch has encoded its entries itself.
+        let entry = self.entries.next().ok().flatten()?;
+        let (_, name) = self.names.iter().find(|(id, _)| *id == entry.keyspace)?;
+        Some(BatchEntry {
+            keyspace: Arc::clone(name),
+            key: entry.key,
+            write: write_of(&entry)?,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let remaining = self.entries.remaining() as usize;
+        (remaining, Some(remaining))
+    }
+}
+
+impl ExactSizeIterator for BatchEntries<'_> {}
+
+/// The write of an entry; `None` for a pointer, which no batch has.
+pub(super) fn write_of<'a>(entry: &Entry<'a>) -> Option<BatchWrite<'a>> {
+    match entry.kind {
+        Kind::Value => Some(BatchWrite::Insert(entry.value)),
+        Kind::Tombstone => Some(BatchWrite::Remove),
+        Kind::Operand => Some(BatchWrite::Merge(entry.value)),
+        Kind::TransientPointer | Kind::ValueLogPointer => None,
+    }
+}

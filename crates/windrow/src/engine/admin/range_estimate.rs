@@ -1,0 +1,187 @@
+//! About how much of a keyspace lies in a range of keys, from metadata and indexes alone.
+//!
+//! Whole files count by the sums of their levels. The one or two files of a level that reach over an end of the range
+//! count by the blocks within, which their indexes tell. So an estimate looks at each level, whatever the range.
+//!
+//! Concurrency: it reads one state of the keyspace and takes locks only to open tables.
+
+use std::ops::Bound;
+
+use crate::base::Result;
+use crate::base::sync::Shared;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::manifest::{FileHandle, Level};
+use crate::memtable::Memtable;
+use crate::read::visible::KeyRange;
+use crate::table::Measure;
+
+/// An estimate for a range.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct RangeEstimate {
+    /// Entries, every version counted, in tables and memtables.
+    entries: f64,
+    /// The tombstones among them.
+    tombstones: f64,
+    /// Bytes of tables and of the values apart from them.
+    bytes: f64,
+}
+
+impl RangeEstimate {
+    /// About how many keys there are: each tombstone stands for itself and for the entry that it hides.
+    pub(crate) fn keys(self) -> u64 {
+        whole(self.entries - 2.0 * self.tombstones)
+    }
+
+    /// About how many bytes of files there are.
+    pub(crate) fn bytes(self) -> u64 {
+        whole(self.bytes)
+    }
+
+    fn add_part(&mut self, part: f64, measure: impl Fn(Measure) -> u64) {
+        let of = |measures: &[Measure]| {
+            let sum = measures.iter().map(|it| measure(*it) as f64).sum::<f64>();
+            part * sum
+        };
+        self.entries += of(&[Measure::Entries]);
+        self.tombstones += of(&[Measure::Tombstones]);
+        self.bytes += of(&[Measure::Bytes, Measure::TransientBytes, Measure::LogBytes]);
+    }
+}
+
+/// A count that was estimated.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates"
+)]
+fn whole(count: f64) -> u64 {
+    count.round() as u64
+}
+
+/// Keys from `from` to before `to`; `None` is no bound.
+#[derive(Debug, Clone, Copy)]
+struct Span<'k> {
+    from: Option<&'k [u8]>,
+    to: Option<&'k [u8]>,
+}
+
+impl Span<'_> {
+    fn is_empty(&self) -> bool {
+        matches!((self.from, self.to), (Some(from), Some(to)) if from >= to)
+    }
+
+    fn overlaps(&self, file: &FileHandle) -> bool {
+        self.from.is_none_or(|from| from <= file.largest())
+            && self.to.is_none_or(|to| file.smallest() < to)
+    }
+
+    fn holds(&self, file: &FileHandle) -> bool {
+        self.from.is_none_or(|from| from <= file.smallest())
+            && self.to.is_none_or(|to| file.largest() < to)
+    }
+}
+
+impl Engine {
+    /// # Errors
+    /// Of an open of a table at an end of the range; `NotFound` after the keyspace is dropped; `Closed`.
+    pub(crate) fn estimate_range(
+        &self,
+        keyspace: &KeyspaceCore,
+        range: &KeyRange,
+    ) -> Result<RangeEstimate> {
+        self.check_open()?;
+        keyspace.check_exists()?;
+        let (lower, upper) = range.bounds();
+        let from = first_key(lower);
+        let to = first_key_behind(upper);
+        let span = Span {
+            from: from.as_deref(),
+            to: to.as_deref(),
+        };
+        let mut estimate = RangeEstimate::default();
+        if span.is_empty() {
+            return Ok(estimate);
+        }
+        let state = keyspace.state_full();
+        for memtable in state.memtables() {
+            add_memtable(&mut estimate, memtable, span);
+        }
+        for (number, level) in state.version.levels().iter().enumerate() {
+            if number == 0 {
+                let files = level.newest_first().iter();
+                for file in files.filter(|file| span.overlaps(file)) {
+                    self.add_file(&mut estimate, file, span)?;
+                }
+            } else {
+                self.add_level(&mut estimate, level, span)?;
+            }
+        }
+        Ok(estimate)
+    }
+
+    /// Adds the files of a level below level 0.
+    fn add_level(&self, estimate: &mut RangeEstimate, level: &Level, span: Span<'_>) -> Result<()> {
+        let mut within = level.between(span.from, span.to);
+        for end in [within.start, within.end.saturating_sub(1)] {
+            let reaches_over = |file: &&Shared<FileHandle>| !span.holds(file);
+            let file = within.contains(&end).then(|| level.file(end)).flatten();
+            if let Some(file) = file.filter(reaches_over) {
+                self.add_file(estimate, file, span)?;
+                if end == within.start {
+                    within.start += 1;
+                } else {
+                    within.end -= 1;
+                }
+            }
+        }
+        estimate.add_part(1.0, |measure| level.sum_within(within.clone(), measure));
+        Ok(())
+    }
+
+    fn add_file(
+        &self,
+        estimate: &mut RangeEstimate,
+        file: &Shared<FileHandle>,
+        span: Span<'_>,
+    ) -> Result<()> {
+        let part = if span.holds(file) {
+            1.0
+        } else {
+            let table = self.tables.get(file.slot(), &file.meta)?;
+            let all = table.bytes_between(None, None).max(1);
+            table.bytes_between(span.from, span.to) as f64 / all as f64
+        };
+        estimate.add_part(part, |measure| file.meta.measure(measure));
+        Ok(())
+    }
+}
+
+/// The first key within a lower bound; `None` without a bound.
+fn first_key(lower: Bound<&[u8]>) -> Option<Vec<u8>> {
+    match lower {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(key.to_vec()),
+        Bound::Excluded(key) => Some(next_key(key)),
+    }
+}
+
+/// The first key behind an upper bound; `None` without a bound.
+fn first_key_behind(upper: Bound<&[u8]>) -> Option<Vec<u8>> {
+    match upper {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(next_key(key)),
+        Bound::Excluded(key) => Some(key.to_vec()),
+    }
+}
+
+fn next_key(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+/// Tombstones count as spread like all entries.
+fn add_memtable(estimate: &mut RangeEstimate, memtable: &Memtable, span: Span<'_>) {
+    let entries = memtable.entries_between(span.from, span.to) as f64;
+    let part = entries / memtable.entries().max(1) as f64;
+    estimate.entries += entries;
+    estimate.tombstones += part * memtable.tombstones() as f64;
+}
