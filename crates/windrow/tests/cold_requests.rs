@@ -292,3 +292,85 @@ fn gets_of_many_keys_ask_for_the_blocks_of_all_at_once() {
     );
     assert_eq!(sums.groups_max, 1, "{sums:?}");
 }
+
+/// The blocks that were asked for, and those that were read.
+fn blocks(requests: &Requests) -> (u64, u64) {
+    let mut asked = 0;
+    let mut read = BTreeSet::new();
+    for request in &requests.0 {
+        match request {
+            Request::Ahead((_, range)) => asked += (range.end - range.start) / 4000,
+            Request::Read((path, range)) => drop(read.insert((path, range.start))),
+        }
+    }
+    (asked, read.len() as u64)
+}
+
+#[test]
+fn a_seek_asks_for_as_many_blocks_as_recent_scans_have_passed() {
+    const STEPS: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::default();
+    let (_db, map) = runs(folder.path(), &vfs);
+    let mut random = Random(11);
+    let mut scan = |steps: u64| {
+        drop(vfs.take());
+        let mut cursor = map.cursor().unwrap();
+        assert!(
+            cursor
+                .seek(key(1 + random.below(KEYS - 2 - steps)))
+                .unwrap()
+        );
+        for _ in 0..steps {
+            assert!(cursor.next().unwrap());
+        }
+        drop(cursor);
+        vfs.take()
+    };
+    let waits_of = |requests: &Requests| {
+        let mut sums = Sums::default();
+        requests.add_to(&mut sums);
+        sums.groups_max
+    };
+    let first = waits_of(&scan(STEPS));
+    for _ in 0..60 {
+        scan(STEPS);
+    }
+    // 600 entries take about four blocks of each run. Few scans need another request.
+    let scans: Vec<Requests> = (0..20).map(|_| scan(STEPS)).collect();
+    let mut waits: Vec<usize> = scans.iter().map(waits_of).collect();
+    waits.sort_unstable();
+    assert!(first > 4 && waits[10] <= 2, "{first}, then {waits:?}");
+    let asked: u64 = scans.iter().map(|scan| blocks(scan).0).sum();
+    let read: u64 = scans.iter().map(|scan| blocks(scan).1).sum();
+    assert!((read / 2..=2 * read).contains(&asked), "{asked} for {read}");
+
+    // Seeks without steps unlearn it.
+    for _ in 0..60 {
+        scan(0);
+    }
+    assert_eq!(blocks(&scan(0)).0, RUNS);
+}
+
+#[test]
+fn nothing_behind_the_end_of_a_range_is_asked_for_at_a_seek() {
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::default();
+    let (_db, map) = runs(folder.path(), &vfs);
+    let pass = |range: Range<u64>| {
+        drop(vfs.take());
+        let mut cursor = map.range_cursor(key(range.start)..key(range.end)).unwrap();
+        let mut is_valid = cursor.seek_to_first().unwrap();
+        while is_valid {
+            is_valid = cursor.next().unwrap();
+        }
+        drop(cursor);
+        vfs.take()
+    };
+    for start in 0..60 {
+        pass(50 * start..50 * start + 1000);
+    }
+    // Most runs have one block of these keys, and few have two.
+    let (asked, _) = blocks(&pass(2500..2520));
+    assert!((RUNS..=RUNS + 2).contains(&asked), "{asked}");
+}

@@ -317,6 +317,48 @@ fn a_scan_waits_for_few_pages_of_a_transient_log() {
 }
 
 #[test]
+fn a_scan_asks_for_as_many_values_as_recent_scans_have_read() {
+    const COUNT: u64 = 2000;
+    for length in [200, 400] {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        // Values of 400 bytes are in a value log, in the order of these writes.
+        let mixed = |number| number * 179 % COUNT;
+        let options = options(&vfs, BlockSource::Buffered);
+        let (db, map, _) = filled(folder.path(), options, length, COUNT, mixed);
+        let mut random = Random(7);
+        let mut scan = |values: u64| {
+            vfs.take();
+            let mut cursor = map.cursor().unwrap();
+            assert!(cursor.seek(key(random.below(COUNT - values))).unwrap());
+            for _ in 0..values {
+                cursor.value().unwrap();
+                assert!(cursor.next().unwrap());
+            }
+            drop(cursor);
+            vfs.take()
+        };
+        for _ in 0..60 {
+            scan(20);
+        }
+        let prefetched = db.stats().values_prefetched;
+        for _ in 0..20 {
+            scan(20);
+        }
+        // A quarter more than are read.
+        let prefetched = db.stats().values_prefetched - prefetched;
+        assert!((20 * 20..=20 * 26).contains(&prefetched), "{prefetched}");
+        // Scans of single values unlearn it.
+        for _ in 0..100 {
+            scan(1);
+        }
+        let prefetched = db.stats().values_prefetched;
+        scan(1);
+        assert_eq!(db.stats().values_prefetched - prefetched, 1);
+    }
+}
+
+#[test]
 fn resident_values_are_not_requested() {
     const COUNT: u64 = 500;
     for source in SOURCES {

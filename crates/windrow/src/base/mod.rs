@@ -12,6 +12,7 @@ pub(crate) mod lifetime;
 pub mod limits;
 pub(crate) mod memory_tracker;
 pub(crate) mod prefix_index;
+pub(crate) mod running_mean;
 mod striped;
 pub(crate) mod sync;
 

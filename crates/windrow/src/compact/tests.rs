@@ -175,6 +175,7 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
         clock: Arc::default(),
         memory: Arc::default(),
         piece_reads: Arc::default(),
+        scans: Arc::default(),
     };
     let table = Arc::new(Table::open(meta, reading, TableFilters::WHOLE, None).unwrap());
     let mut cursor = table.cursor(0);

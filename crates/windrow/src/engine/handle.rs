@@ -100,6 +100,7 @@ impl Handle {
             clock: Arc::clone(&clock),
             memory: Arc::clone(&memory.tables),
             piece_reads: Arc::default(),
+            scans: Arc::default(),
         };
         let tables = OpenTables::new(context);
         let values = OpenValues::new(

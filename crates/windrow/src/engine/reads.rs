@@ -15,7 +15,7 @@ use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Result, SequenceNumber};
+use crate::base::{KeyspaceId, Result, SequenceNumber};
 use crate::memtable::Memtable;
 use crate::read::entry_cursor::EntryCursor;
 use crate::read::get::{Found, Source, announce, get};
@@ -47,6 +47,7 @@ pub(crate) type StateCursor = EntryCursor<MergingCursor<SourceCursor>>;
 /// One keyspace at a sequence number, held for cursors.
 #[derive(Debug)]
 pub(crate) struct StateView {
+    keyspace: KeyspaceId,
     state: Shared<ReadState>,
     sequence: SequenceNumber,
     /// The state contains every commit up to this number.
@@ -59,10 +60,15 @@ pub(crate) struct StateView {
 impl StateView {
     /// A cursor over the visible entries of `range`.
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
-        let sources = SourceCursor::all(&self.state, &self.tables, &range);
+        let sources = SourceCursor::all(&self.state, self.keyspace, &self.tables, &range);
         let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
             .skipping(Arc::clone(&self.tombstones), self.complete);
-        EntryCursor::new(visible, &self.state, Arc::clone(&self.values))
+        EntryCursor::new(
+            visible,
+            self.keyspace,
+            &self.state,
+            Arc::clone(&self.values),
+        )
     }
 }
 
@@ -214,6 +220,7 @@ impl Engine {
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         Ok(StateView {
+            keyspace: keyspace.id(),
             state,
             sequence,
             complete,

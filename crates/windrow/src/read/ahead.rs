@@ -11,6 +11,9 @@
 //! and checks more rarely after each hit. The check after two misses starts the prefetcher, and a batch of
 //! cached values only stops it. A seek or a backward step of the cursor restarts the checks.
 //!
+//! Most scans are as long as those before them. So if recent scans of the keyspace have read several values that were on
+//! the device or beside such values, the first miss starts the prefetcher, with a batch of as many values.
+//!
 //! Invariants:
 //! - I1. The results of the cursor do not depend on the prefetcher. The prefetcher ignores its errors; the
 //!   cursor reports them if it reaches the same entry.
@@ -24,6 +27,7 @@ use std::ops::Range;
 use super::value_reader::ValueReader;
 use super::value_sequence::{self, ValueSequences};
 use super::visible::VisibleCursor;
+use crate::base::running_mean::RunningMean;
 use crate::base::{FileNumber, Held, Result, Sibling};
 
 /// The values of the first batch. Each later batch has twice as many.
@@ -60,13 +64,15 @@ pub(super) struct ReadAhead<C> {
     batch_values: usize,
     /// The number of announced values that the cursor has not read at the next check.
     ahead: usize,
+    /// The count of the cursor's reads at the start of this scan.
+    scan_start: u64,
     batch: Vec<Record>,
     sequences: ValueSequences,
     _memory: Held,
 }
 
 /// The record of a value to announce.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Record {
     file: FileNumber,
     range: Range<u64>,
@@ -82,14 +88,25 @@ impl<C: Sibling> ReadAhead<C> {
             interval: INTERVAL_MAX,
             batch_values: BATCH_VALUES_MIN,
             ahead: 0,
+            scan_start: 0,
             batch: Vec::new(),
             sequences: ValueSequences::default(),
             _memory: Held::new(reader.open.cursors(), bytes as u64),
         }
     }
 
-    /// Restarts the checks after a seek of the cursor.
-    pub(super) fn begin(&mut self) {
+    /// Ends a scan when the cursor has read `reads` values in all. Its length counts if it has met values on the device.
+    pub(super) fn end_scan(&mut self, reads: u64, lengths: &RunningMean) {
+        let length = reads.saturating_sub(self.scan_start);
+        if self.misses > 0 {
+            lengths.note(u32::try_from(length).unwrap_or(u32::MAX));
+        }
+        self.scan_start = reads;
+        self.restart();
+    }
+
+    /// Restarts the checks.
+    fn restart(&mut self) {
         self.misses = 0;
         self.interval = INTERVAL_MAX;
     }
@@ -100,6 +117,10 @@ impl<C: Sibling> ReadAhead<C> {
         let Some(record) = Self::record(reader, pointer) else {
             return;
         };
+        if self.batch.len() > 1 && self.batch.contains(&record) {
+            // It was asked for a moment ago.
+            return;
+        }
         if let Some(handle) = reader.files.find(record.file)
             && let Some(next) = self
                 .sequences
@@ -122,21 +143,29 @@ impl<C: Sibling> ReadAhead<C> {
         cursor: &VisibleCursor<C>,
         reader: ValueReader<'_>,
         pointer: &[u8],
+        lengths: &RunningMean,
     ) -> usize {
         if self.misses < MISSES {
             self.batch.clear();
             self.batch.extend(Self::record(reader, pointer));
-            if self.announce(reader) > 0 {
-                self.misses += 1;
-                self.interval = 1;
-                (self.batch_values, self.ahead) = (BATCH_VALUES_MIN, 0);
+            if self.batch.iter().all(|record| is_resident(reader, record)) {
+                if self.interval >= INTERVAL_MAX {
+                    self.misses = 0;
+                }
+                self.interval = (2 * self.interval).min(INTERVAL_MAX);
+                return self.interval - 1;
+            }
+            self.misses += 1;
+            self.interval = 1;
+            (self.batch_values, self.ahead) = (BATCH_VALUES_MIN, 0);
+            let values = typical(lengths);
+            if values < 2 {
+                self.announce(reader);
                 return 0;
             }
-            if self.interval >= INTERVAL_MAX {
-                self.misses = 0;
-            }
-            self.interval = (2 * self.interval).min(INTERVAL_MAX);
-            return self.interval - 1;
+            self.misses = MISSES;
+            self.batch_values = values;
+            return self.prefetch_scan(cursor, reader);
         }
         if self.collect(cursor, reader).is_err() {
             self.prefetcher = None;
@@ -144,13 +173,24 @@ impl<C: Sibling> ReadAhead<C> {
         }
         let found = self.batch.len();
         if found > 0 && self.announce(reader) == 0 {
-            self.begin();
+            self.restart();
         }
         // The next check is due after the first half of this batch.
         let fetched = self.ahead + found - found / 2;
         (self.ahead, self.batch_values) =
             (found / 2, (2 * self.batch_values).min(BATCH_VALUES_MAX));
         fetched.saturating_sub(1)
+    }
+
+    /// Announces the values of a usual scan from `cursor` on, and none behind before they are read.
+    fn prefetch_scan(&mut self, cursor: &VisibleCursor<C>, reader: ValueReader<'_>) -> usize {
+        if self.collect(cursor, reader).is_err() {
+            self.prefetcher = None;
+            return usize::MAX;
+        }
+        self.announce(reader);
+        self.batch_values = BATCH_VALUES_MIN.max(self.batch_values.min(BATCH_VALUES_MAX));
+        self.batch.len().saturating_sub(1)
     }
 
     /// Collects the next batch.
@@ -224,4 +264,23 @@ impl<C: Sibling> ReadAhead<C> {
         reader.open.count_prefetched(announced as u64);
         announced
     }
+}
+
+/// Whether the start of a record is in memory. So is one whose file cannot be opened: its read reports the error.
+fn is_resident(reader: ValueReader<'_>, record: &Record) -> bool {
+    let Some(handle) = reader.files.find(record.file) else {
+        return true;
+    };
+    let file = reader.open.get(handle.slot(), &handle.meta);
+    file.map_or(true, |file| file.is_resident(record.range.start))
+}
+
+/// The values of the first batch of a scan: a quarter more than recent scans have read, and at most that of a batch.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and BATCH_VALUES_MAX"
+)]
+fn typical(lengths: &RunningMean) -> usize {
+    (lengths.get() * 1.25).round().min(BATCH_VALUES_MAX as f64) as usize
 }

@@ -15,7 +15,7 @@ use super::state::ReadState;
 use super::value_reader::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
-use crate::base::{Result, Sibling};
+use crate::base::{KeyspaceId, Result, Sibling};
 use crate::manifest::ValueFiles;
 use crate::merge_operator::KeyspaceOperator;
 use crate::value::OpenValues;
@@ -40,10 +40,16 @@ pub(crate) struct EntryCursor<C> {
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
     operator: Arc<KeyspaceOperator>,
+    keyspace: KeyspaceId,
 }
 
 impl<C: Sibling> EntryCursor<C> {
-    pub(crate) fn new(visible: VisibleCursor<C>, state: &ReadState, open: Arc<OpenValues>) -> Self {
+    pub(crate) fn new(
+        visible: VisibleCursor<C>,
+        keyspace: KeyspaceId,
+        state: &ReadState,
+        open: Arc<OpenValues>,
+    ) -> Self {
         Self {
             visible,
             fetched: OnceCell::new(),
@@ -57,6 +63,7 @@ impl<C: Sibling> EntryCursor<C> {
             files: Shared::clone(state.version.values()),
             open,
             operator: Arc::clone(&state.operator),
+            keyspace,
         }
     }
 
@@ -89,10 +96,19 @@ impl<C: Sibling> EntryCursor<C> {
         self.visible.prev()
     }
 
-    /// Counts the reads since the last call.
+    /// Ends the cursor's last scan, and counts all reads.
     pub(crate) fn count_reads(&self) {
+        if let Some(mut ahead) = self.ahead.take() {
+            ahead.end_scan(self.reads(), self.open.scan_lengths(self.keyspace));
+            self.ahead.set(Some(ahead));
+        }
         self.open.count_reads(true, self.transient_log_reads.take());
         self.open.count_reads(false, self.value_log_reads.take());
+    }
+
+    /// The reads of values so far.
+    fn reads(&self) -> u64 {
+        self.transient_log_reads.get() + self.value_log_reads.get()
     }
 
     /// Visits the merged cursor and that of the prefetcher.
@@ -171,11 +187,12 @@ impl<C: Sibling> EntryCursor<C> {
     fn check_ahead(&self, reader: ValueReader<'_>, pointer: &[u8]) {
         let ahead = self.ahead.take();
         let mut ahead = ahead.unwrap_or_else(|| Box::new(ReadAhead::new(reader)));
+        let lengths = self.open.scan_lengths(self.keyspace);
         if self.has_jumped.take() {
-            ahead.begin();
+            ahead.end_scan(self.reads(), lengths);
         }
         self.until_check
-            .set(ahead.check(&self.visible, reader, pointer));
+            .set(ahead.check(&self.visible, reader, pointer, lengths));
         self.ahead.set(Some(ahead));
     }
 }

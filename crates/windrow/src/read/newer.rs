@@ -80,6 +80,7 @@ pub(crate) fn newer_in(
     let bounds = Bounds {
         start: start.map(Arc::from),
         end: end.map(Arc::from),
+        scans: None,
     };
     let is_candidate = |file: &&Shared<FileHandle>| {
         file.meta.sequence_max() > since && range.may_overlap(file.smallest(), file.largest())

@@ -31,8 +31,14 @@ pub(crate) trait OpenCursor: Cursor + Sized {
     fn open(table: &Arc<Table>, segment: usize, common: &Self::Common) -> Self;
     /// Switches to another segment and reuses the cursor's memory.
     fn switch(&mut self, table: &Arc<Table>, segment: usize, common: &Self::Common);
+    /// Asks for what a seek to `key` and the scan after it will read of a segment.
+    fn announce_seek(_table: &Table, _segment: usize, _key: &[u8], _common: &Self::Common) {}
     /// Asks for the block that a step backward will read, if it will read one.
     fn announce_prev(&self) {}
+    /// What the cursors of a run have in common that runs ahead of another one.
+    fn of_sibling(common: &Self::Common) -> Self::Common {
+        common.clone()
+    }
     /// Takes the counts since the last call.
     fn take_counters(&mut self) -> ReadCounters;
 }
@@ -42,6 +48,18 @@ impl OpenCursor for TableCursor {
     const IS_READ: bool = true;
     /// Nothing is read ahead beyond them.
     type Common = Bounds;
+
+    fn announce_seek(table: &Table, segment: usize, key: &[u8], bounds: &Bounds) {
+        table.announce(segment, key, bounds);
+    }
+
+    /// A scan counts once.
+    fn of_sibling(bounds: &Bounds) -> Bounds {
+        Bounds {
+            scans: None,
+            ..bounds.clone()
+        }
+    }
 
     fn open(table: &Arc<Table>, segment: usize, bounds: &Bounds) -> Self {
         table.cursor(segment).within(bounds.clone())
@@ -228,7 +246,7 @@ impl<C: OpenCursor> RunCursor<C> {
 
     /// A new cursor over the same run.
     pub(crate) fn sibling(&self) -> Self {
-        Self::new(Arc::clone(&self.tables), self.run.clone()).with(self.common.clone())
+        Self::new(Arc::clone(&self.tables), self.run.clone()).with(C::of_sibling(&self.common))
     }
 
     /// Takes the counts since the last call.
@@ -298,7 +316,7 @@ impl<C: OpenCursor> RunCursor<C> {
         }
         // The open of a table waits.
         if let Some(table) = file.slot().get() {
-            table.announce(segment, key);
+            C::announce_seek(&table, segment, key, &self.common);
         }
     }
 

@@ -8,9 +8,9 @@ use super::run::{Run, RunCursor};
 use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::sync::Shared;
-use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::base::{Cursor, KeyspaceId, Result, SequenceNumber, Sibling, Step, Trailer};
 use crate::memtable::MemtableCursor;
-use crate::table::{Bounds, OpenTables, ReadCounters, TableCursor};
+use crate::table::{Bounds, LevelScans, OpenTables, ReadCounters, TableCursor};
 
 /// A cursor over a memtable or over a run of tables.
 #[derive(Debug)]
@@ -25,19 +25,29 @@ pub(crate) enum SourceCursor {
 
 impl SourceCursor {
     /// Cursors over the sources of `state` that may hold keys of `range`.
-    pub(crate) fn all(state: &ReadState, tables: &Arc<OpenTables>, range: &KeyRange) -> Vec<Self> {
+    pub(crate) fn all(
+        state: &ReadState,
+        keyspace: KeyspaceId,
+        tables: &Arc<OpenTables>,
+        range: &KeyRange,
+    ) -> Vec<Self> {
         let mut sources = Vec::new();
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
             sources.push(Self::Memtable(MemtableCursor::new(memtable)));
         }
         let (start, end) = range.ends();
-        let bounds = Bounds {
+        let mut bounds = Bounds {
             start: start.map(Arc::from),
             end: end.map(Arc::from),
+            scans: None,
         };
-        let run =
-            |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).with(bounds.clone()));
         for (index, level) in state.version.levels().iter().enumerate() {
+            bounds.scans = Some(LevelScans {
+                keyspace,
+                level: index,
+            });
+            let run =
+                |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).with(bounds.clone()));
             if index == 0 {
                 let files = level.newest_first().iter();
                 let overlapping =

@@ -30,6 +30,7 @@ pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 #[cfg(test)]
 pub(crate) use read::TableFilters;
 pub(crate) use read::{
-    Bounds, Found, ReadCounters, SequentialCursor, Table, TableContext, TableCursor, TableFiles,
+    Bounds, Found, LevelScans, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
+    TableFiles,
 };
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

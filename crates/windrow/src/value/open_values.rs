@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::running_mean::{KeyspaceMeans, RunningMean};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::{Error, ErrorKind, MemoryTracker, Result, Striped};
+use crate::base::{Error, ErrorKind, KeyspaceId, MemoryTracker, Result, Striped};
 use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
 use crate::vfs::Vfs;
 
@@ -34,6 +35,8 @@ pub(crate) struct OpenValues {
     /// Whether writing or syncing a value log has failed, so that its last records may be lost.
     has_failed: AtomicBool,
     counters: Striped<3>,
+    /// How many values the scans of a keyspace read that find some on the device.
+    scan_lengths: KeyspaceMeans<1>,
 }
 
 const TRANSIENT_LOG_READS: usize = 0;
@@ -66,7 +69,13 @@ impl OpenValues {
             files: OpenFiles::new(open_max, ()),
             has_failed: AtomicBool::new(false),
             counters: Striped::new(),
+            scan_lengths: KeyspaceMeans::default(),
         }
+    }
+
+    /// How many values the scans of a keyspace read that find some on the device.
+    pub(crate) fn scan_lengths(&self, keyspace: KeyspaceId) -> &RunningMean {
+        self.scan_lengths.of(keyspace, 0)
     }
 
     /// Counts the memory of cursors.

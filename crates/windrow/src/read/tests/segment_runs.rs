@@ -54,6 +54,7 @@ impl Fixture {
             clock: Arc::default(),
             memory: Arc::default(),
             piece_reads: Arc::default(),
+            scans: Arc::default(),
         };
         Self {
             tables: Arc::new(OpenTables::new(context)),

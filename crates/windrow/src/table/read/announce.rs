@@ -7,7 +7,7 @@
 use crate::vfs::Advice;
 
 use super::super::format::BlockPlace;
-use super::cursor::{Blocks, TableCursor};
+use super::cursor::{Blocks, Bounds, TableCursor};
 use super::filter::{PiecedFilter, SegmentFilter};
 use super::segment::Segment;
 use super::table::Table;
@@ -32,18 +32,41 @@ impl TableCursor {
 }
 
 impl Table {
-    /// Asks the system, without a wait, for the block that a seek to `key` in a segment will read, or for the index
-    /// partition that leads to it.
-    pub(crate) fn announce(&self, segment: usize, key: &[u8]) {
-        self.announce_key(&self.segments[segment], key);
+    /// Asks the system, without a wait, for the blocks that a scan within `bounds` usually reads after a seek to `key` in
+    /// a segment, or for the index partition that leads to them.
+    pub(crate) fn announce(&self, segment: usize, key: &[u8], bounds: &Bounds) {
+        self.announce_key(&self.segments[segment], key, bounds);
+    }
+
+    /// The last block that a scan from block `first` usually reads, within `bounds` and the same index partition.
+    pub(super) fn typical_end(
+        &self,
+        segment: &Segment,
+        first: BlockPlace,
+        bounds: &Bounds,
+    ) -> BlockPlace {
+        let lengths = &self.context.scans;
+        let blocks = bounds.scans.map_or(1, |scans| lengths.typical(scans));
+        let index = &segment.index;
+        let number = index.partition_of(first.number);
+        let Some(partition) = segment.loaded_partition(number).filter(|_| blocks > 1) else {
+            return first;
+        };
+        let end = bounds.end.as_ref().and_then(|end| index.find(end));
+        let end = end.filter(|end| end.partition == number);
+        let bound = end.map_or(usize::MAX, |end| partition.find(end).number + 1);
+        let behind = (first.number + blocks).min(index.blocks_of(number).end);
+        partition.block(behind.min(bound).max(first.number + 1) - 1)
     }
 
     /// Asks the system, without a wait, for what [`get`](Self::get) will read first, and for the pieces of filters that
     /// it will probe before. Returns whether a filter in memory passes the key.
     pub(crate) fn announce_get(&self, key: &[u8], hash: u64) -> bool {
+        let one_block = Bounds::default();
         let mut segments = self.segments.iter().rev();
-        segments
-            .any(|segment| self.announce_probe(segment, hash) && self.announce_key(segment, key))
+        segments.any(|segment| {
+            self.announce_probe(segment, hash) && self.announce_key(segment, key, &one_block)
+        })
     }
 
     /// Whether a filter in memory passes the key with this hash. Asks the system for the piece of a filter that is not
@@ -74,16 +97,17 @@ impl Table {
         })
     }
 
-    /// Asks the system for the block of `segment` that may have `key`, or for the index partition that leads to it.
-    /// Returns whether there is one.
-    fn announce_key(&self, segment: &Segment, key: &[u8]) -> bool {
+    /// Asks the system for the block of `segment` that may have `key`, with those that a scan within `bounds` usually
+    /// reads, or for the index partition that leads to it. Returns whether there is one.
+    fn announce_key(&self, segment: &Segment, key: &[u8], bounds: &Bounds) -> bool {
         let Some(search) = segment.index.find(key) else {
             return false;
         };
         match segment.loaded_partition(search.partition) {
             Some(partition) => {
-                let block = partition.find(search);
-                self.announce_blocks(segment, block, block);
+                let first = partition.find(search);
+                let last = self.typical_end(segment, first, bounds);
+                self.announce_blocks(segment, first, last);
             }
             None => self.announce_partition(segment, search.partition),
         }

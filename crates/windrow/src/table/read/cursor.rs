@@ -24,6 +24,7 @@ use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
 use super::file::TableFile;
 use super::key_buffer::KeyBuffer;
+use super::scan_lengths::LevelScans;
 use super::segment::Segment;
 use super::sequence::Sequence;
 use super::table::{Block, Table};
@@ -43,11 +44,13 @@ pub(crate) trait Blocks {
     fn jump(&mut self) {}
 }
 
-/// The keys that a cursor will be asked for; `None` is no bound.
+/// What a cursor will be asked for. `None` for a key is no bound.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bounds {
     pub(crate) start: Option<Arc<[u8]>>,
     pub(crate) end: Option<Arc<[u8]>>,
+    /// How far scans go; `None` for a cursor that is not counted among them.
+    pub(crate) scans: Option<LevelScans>,
 }
 
 /// Blocks of the mapping or the cache.
@@ -98,12 +101,49 @@ impl SharedBlocks {
     }
 }
 
+impl SharedBlocks {
+    /// Asks for the blocks that scans from `first` usually read.
+    #[cold]
+    fn begin_scan(&mut self, first: BlockPlace) {
+        let (table, segment) = (&self.table, &self.table.segments[self.segment]);
+        let last = table.typical_end(segment, first, &self.bounds);
+        if last.number > first.number {
+            table.announce_blocks(segment, first, last);
+            self.sequence.begin(first, last);
+        }
+    }
+
+    /// Ends the scan since the last seek, which counts if it has found blocks on the device.
+    #[inline]
+    fn end_scan(&mut self) {
+        let passed = self.sequence.end();
+        if passed > 0
+            && self.table.context.clock.is_cold()
+            && let Some(scans) = self.bounds.scans
+        {
+            self.table.context.scans.note(scans, passed);
+        }
+    }
+}
+
+impl Drop for SharedBlocks {
+    #[inline]
+    fn drop(&mut self) {
+        self.end_scan();
+    }
+}
+
 impl Blocks for SharedBlocks {
     #[inline]
     fn load(&mut self, place: BlockPlace) -> Result<()> {
-        if self.sequence.note(place.number) && self.table.context.clock.is_cold() {
-            // The read that needs what cannot be read reports it.
-            drop(self.read_ahead(place.number));
+        let follows = self.sequence.note(place.number);
+        if self.table.context.clock.is_cold() {
+            if follows {
+                // The read that needs what cannot be read reports it.
+                drop(self.read_ahead(place.number));
+            } else {
+                self.begin_scan(place);
+            }
         }
         let file = match &self.file {
             Some(file) => file,
@@ -155,7 +195,7 @@ impl Blocks for SharedBlocks {
 
     #[inline]
     fn jump(&mut self) {
-        self.sequence.end();
+        self.end_scan();
     }
 
     fn counters(&mut self) -> &mut ReadCounters {

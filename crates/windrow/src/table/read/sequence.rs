@@ -1,7 +1,8 @@
 //! Decides how far a cursor that passes block after block reads ahead.
 //!
-//! The first two blocks of a sequence are read alone, since most scans end there. From the third block on the cursor
-//! asks for blocks before it needs them. Each request has twice the bytes of the one before it, and the next request
+//! A sequence begins with the blocks that [recent scans](super::scan_lengths) have passed, in one request. If that is one
+//! block, the second one is read alone, too, since most scans end there. From the third block on the cursor asks for
+//! blocks before it needs them. Each request has twice the bytes of the one before it, and the next request
 //! comes halfway through the blocks of the present one, so the device reads while the cursor works.
 //!
 //! Concurrency: owned by one cursor.
@@ -30,8 +31,12 @@ pub(super) struct Sequence {
     /// The block before; [`NONE`] if nothing follows it, or [`BEFORE_FIRST`] between two files.
     last: usize,
     is_forward: bool,
+    /// The blocks of a sequence that goes forward, across files.
+    passed: u32,
     /// The bytes of the next request; 0 before the second block of a sequence.
     request_bytes: u64,
+    /// Whether the request at the start of the sequence has not been passed yet.
+    is_first: bool,
     /// The end of what is read or asked for: the block after it, or in backward direction its first block.
     edge: usize,
 }
@@ -41,7 +46,9 @@ impl Sequence {
         Self {
             last: NONE,
             is_forward: true,
+            passed: 0,
             request_bytes: 0,
+            is_first: false,
             edge: 0,
         }
     }
@@ -52,10 +59,20 @@ impl Sequence {
         self.edge = 0;
     }
 
-    /// Ends the sequence: the next block follows none.
+    /// Ends the sequence: the next block follows none. Returns how many blocks it has passed.
     #[inline]
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self) -> u32 {
         self.last = NONE;
+        std::mem::take(&mut self.passed)
+    }
+
+    /// Notes that the blocks up to `last` were asked for at the start of the sequence.
+    pub(super) fn begin(&mut self, first: BlockPlace, last: BlockPlace) {
+        self.is_forward = true;
+        self.edge = last.number + 1;
+        let bytes = 2 * (last.end() - first.offset);
+        self.request_bytes = bytes.clamp(REQUEST_BYTES_MIN, REQUEST_BYTES_MAX);
+        self.is_first = true;
     }
 
     /// Notes the load of block `block`. Returns whether it follows the block before, in either direction.
@@ -67,7 +84,12 @@ impl Sequence {
         if !follows || is_forward != self.is_forward {
             self.is_forward = is_forward;
             self.request_bytes = 0;
+            self.is_first = false;
+            self.passed = 0;
         }
+        self.passed = self
+            .passed
+            .saturating_add(u32::from(is_forward || self.passed == 0));
         follows
     }
 
@@ -84,8 +106,12 @@ impl Sequence {
             self.edge = if self.is_forward { block + 1 } else { block };
             return Ok(None);
         }
-        // The present request has half the bytes of the next one.
-        let half = self.request_bytes / 4;
+        // The present request has half the bytes of the next one. Most scans end within the one at their start.
+        let half = if self.is_first {
+            0
+        } else {
+            self.request_bytes / 4
+        };
         let ahead = if self.is_forward {
             let from = self.edge.max(block);
             if from >= range.end {
@@ -117,6 +143,7 @@ impl Sequence {
             self.edge = first.number;
             (first, last)
         };
+        self.is_first = false;
         self.request_bytes = (2 * self.request_bytes).min(REQUEST_BYTES_MAX);
         Ok(Some(ahead))
     }

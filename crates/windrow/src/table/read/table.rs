@@ -34,6 +34,7 @@ use super::super::memory::TableMemory;
 use super::counters::ReadCounters;
 use super::file::{TableFile, TableFileSlot, TableFiles};
 use super::filter::SegmentFilter;
+use super::scan_lengths::ScanLengths;
 use super::segment::{Segment, SegmentFile};
 
 /// What all tables of a database share.
@@ -44,6 +45,7 @@ pub(crate) struct TableContext {
     pub(crate) clock: Arc<MarkClock>,
     pub(crate) memory: Arc<TableMemory>,
     pub(crate) piece_reads: Arc<PieceReads>,
+    pub(crate) scans: Arc<ScanLengths>,
 }
 
 /// What reads of filters by pieces have in common.

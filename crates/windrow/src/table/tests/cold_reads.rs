@@ -91,9 +91,9 @@ fn a_request_names_the_block_of_a_key_unless_it_is_in_memory() {
     let block = find(&table, key);
     let block = block.offset..block.end();
     assert!(table.announce_get(key, key_hash(key)));
-    table.announce(0, key);
+    table.announce(0, key, &Bounds::default());
     assert_eq!(*file.asked_for.lock(), [block.clone(), block]);
-    table.announce(0, b"z");
+    table.announce(0, b"z", &Bounds::default());
     assert!(!table.announce_get(b"z", key_hash(b"z")));
     *file.page_cache.holds.lock() = Held::All;
     assert!(table.announce_get(key, key_hash(key)));
@@ -108,6 +108,7 @@ fn a_cold_scan_asks_ahead_up_to_its_end() {
     let mut cursor = table.cursor(0).within(Bounds {
         start: None,
         end: Some(end.as_slice().into()),
+        scans: None,
     });
     cursor.seek_to_first().unwrap();
     while cursor.is_valid() && cursor.key() < end.as_slice() {
@@ -199,6 +200,7 @@ fn a_scan_fails_only_at_the_index_partition_that_cannot_be_read() {
     let mut cursor = table.cursor(0).within(Bounds {
         start: None,
         end: Some(entries[1500].key.as_slice().into()),
+        scans: None,
     });
     cursor.seek_to_first().unwrap();
     for _ in 1..readable {

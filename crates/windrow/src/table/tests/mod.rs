@@ -119,6 +119,7 @@ fn context(source: BlockSource) -> TableContext {
         clock: Arc::default(),
         memory: Arc::default(),
         piece_reads: Arc::default(),
+        scans: Arc::default(),
     }
 }
 
