@@ -16,7 +16,7 @@ use std::ops::{Bound, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, Vfs};
+use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, RegionBytes, Vfs};
 use windrow::{BlockSource, Cursor, Db, ErrorKind, Keyspace, Options};
 
 use common::Random;
@@ -187,7 +187,33 @@ impl File for ColdFile {
     }
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
-        self.file.map(length)
+        Ok(Arc::new(Region::new(ColdRegion {
+            region: self.file.map(length)?,
+            path: self.path.clone(),
+            vfs: self.vfs.clone(),
+        })))
+    }
+}
+
+#[derive(Debug)]
+struct ColdRegion {
+    region: Arc<Region>,
+    path: PathBuf,
+    vfs: ColdVfs,
+}
+
+impl RegionBytes for ColdRegion {
+    fn bytes(&self) -> &[u8] {
+        self.region.bytes()
+    }
+
+    fn is_resident(&self, range: Range<usize>) -> bool {
+        let mut asked = self.vfs.0.lock().unwrap();
+        asked.looks += 1;
+        let range = range.start as u64..range.end as u64;
+        range
+            .step_by(PAGE_BYTES as usize)
+            .all(|offset| asked.is_resident(&self.path, offset))
     }
 }
 
@@ -376,7 +402,8 @@ fn resident_values_are_not_requested() {
             BlockSource::Buffered => usize::try_from(db.stats().block_loads).unwrap(),
         };
         let looks = asked.looks - loads;
-        assert!((1..=8).contains(&looks), "{looks}");
+        // Eight checks; a value over the end of a page takes two looks.
+        assert!((1..=16).contains(&looks), "{looks}");
     }
 }
 

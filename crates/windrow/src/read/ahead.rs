@@ -111,15 +111,15 @@ impl<C: Sibling> ReadAhead<C> {
         self.interval = INTERVAL_MAX;
     }
 
-    /// Asks for what follows the value that `pointer` leads to in its file, whose read waited for the device, if the
-    /// cursor passes this file in order.
-    pub(super) fn note_cold(&mut self, reader: ValueReader<'_>, pointer: &[u8]) {
+    /// Notes that the read of the value that `pointer` leads to waited for the device. Asks for what follows it in its
+    /// file, if the cursor passes this file in order. Returns whether the next read should be checked.
+    pub(super) fn note_cold(&mut self, reader: ValueReader<'_>, pointer: &[u8]) -> bool {
         let Some(record) = Self::record(reader, pointer) else {
-            return;
+            return false;
         };
-        if self.batch.len() > 1 && self.batch.contains(&record) {
-            // It was asked for a moment ago.
-            return;
+        if self.batch.contains(&record) {
+            // It was asked for a moment ago, and counted then.
+            return false;
         }
         if let Some(handle) = reader.files.find(record.file)
             && let Some(next) = self
@@ -129,6 +129,9 @@ impl<C: Sibling> ReadAhead<C> {
         {
             file.will_need(next);
         }
+        let is_new = self.misses == 0;
+        self.misses = self.misses.max(1);
+        is_new
     }
 
     /// The prefetcher, if it has started.
@@ -255,7 +258,7 @@ impl<C: Sibling> ReadAhead<C> {
             let Ok(file) = reader.open.get(handle.slot(), &handle.meta) else {
                 continue;
             };
-            if near.iter().all(|it| file.is_resident(it.range.start)) {
+            if near.iter().all(|it| file.is_resident(&it.range)) {
                 continue;
             }
             file.will_need(first.range.start..last.range.end);
@@ -266,13 +269,13 @@ impl<C: Sibling> ReadAhead<C> {
     }
 }
 
-/// Whether the start of a record is in memory. So is one whose file cannot be opened: its read reports the error.
+/// Whether a record is in memory. So is one whose file cannot be opened: its read reports the error.
 fn is_resident(reader: ValueReader<'_>, record: &Record) -> bool {
     let Some(handle) = reader.files.find(record.file) else {
         return true;
     };
     let file = reader.open.get(handle.slot(), &handle.meta);
-    file.map_or(true, |file| file.is_resident(record.range.start))
+    file.map_or(true, |file| file.is_resident(&record.range))
 }
 
 /// The values of the first batch of a scan: a quarter more than recent scans have read, and at most that of a batch.

@@ -177,7 +177,9 @@ impl<C: Sibling> EntryCursor<C> {
     #[cold]
     fn note_cold(&self, reader: ValueReader<'_>, pointer: &[u8]) {
         if let Some(mut ahead) = self.ahead.take() {
-            ahead.note_cold(reader, pointer);
+            if ahead.note_cold(reader, pointer) {
+                self.until_check.set(0);
+            }
             self.ahead.set(Some(ahead));
         }
     }

@@ -33,6 +33,8 @@ pub(crate) trait OpenCursor: Cursor + Sized {
     fn switch(&mut self, table: &Arc<Table>, segment: usize, common: &Self::Common);
     /// Asks for what a seek to `key` and the scan after it will read of a segment.
     fn announce_seek(_table: &Table, _segment: usize, _key: &[u8], _common: &Self::Common) {}
+    /// Notes that [`announce_seek`](Self::announce_seek) has asked for what the next seek will read.
+    fn note_announced(&mut self) {}
     /// Asks for the block that a step backward will read, if it will read one.
     fn announce_prev(&self) {}
     /// What the cursors of a run have in common that runs ahead of another one.
@@ -51,6 +53,10 @@ impl OpenCursor for TableCursor {
 
     fn announce_seek(table: &Table, segment: usize, key: &[u8], bounds: &Bounds) {
         table.announce(segment, key, bounds);
+    }
+
+    fn note_announced(&mut self) {
+        self.note_announced();
     }
 
     /// A scan counts once.
@@ -215,6 +221,8 @@ pub(crate) struct RunCursor<C: OpenCursor> {
     position: Place,
     run: Run,
     common: C::Common,
+    /// Whether the blocks of the next seek were asked for.
+    is_announced: bool,
     tables: Arc<OpenTables>,
     /// The kind of the first error. After an error the cursor reads nothing.
     failed: Option<ErrorKind>,
@@ -231,6 +239,7 @@ impl<C: OpenCursor> RunCursor<C> {
             position: Place::at(0),
             run,
             common: C::Common::default(),
+            is_announced: false,
             tables,
             failed: None,
             counters: ReadCounters::default(),
@@ -305,7 +314,7 @@ impl<C: OpenCursor> RunCursor<C> {
 
     /// Asks for the block that a seek to `key` will read, if it will read one and the table is open.
     #[cold]
-    fn announce_block(&self, key: &[u8]) {
+    fn announce_block(&mut self, key: &[u8]) {
         let position = self.run.lower_bound(key);
         let Some((file, segment)) = self.run.get(position) else {
             return;
@@ -317,6 +326,7 @@ impl<C: OpenCursor> RunCursor<C> {
         // The open of a table waits.
         if let Some(table) = file.slot().get() {
             C::announce_seek(&table, segment, key, &self.common);
+            self.is_announced = true;
         }
     }
 
@@ -443,7 +453,13 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         if self.run.meta(position).is_some_and(begins_behind) {
             return self.stay_ahead(Ahead::First(position));
         }
-        self.enter(Some(position), |current| current.seek(key, sequence))?;
+        let is_announced = std::mem::take(&mut self.is_announced);
+        self.enter(Some(position), |current| {
+            if is_announced {
+                current.note_announced();
+            }
+            current.seek(key, sequence)
+        })?;
         self.note_visit();
         // All versions of the last key may be newer than `sequence`.
         if self.is_exhausted() {

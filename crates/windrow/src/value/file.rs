@@ -125,9 +125,20 @@ impl ValueFile {
         })
     }
 
-    /// Whether the byte at `offset` can be read without waiting for a device.
-    pub(crate) fn is_resident(&self, offset: u64) -> bool {
-        self.file.is_resident(offset)
+    /// Whether the bytes of `range` can be read without waiting for a device. In a file that is not mapped, its ends count:
+    /// and the question itself may make the system read the page, so a mapping answers if there is one.
+    pub(crate) fn is_resident(&self, range: &Range<u64>) -> bool {
+        let Some(last) = range.end.checked_sub(1).filter(|last| *last >= range.start) else {
+            return true;
+        };
+        if let Some(region) = &self.region {
+            let [start, end] =
+                [range.start, range.end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+            return region.is_resident(start..end);
+        }
+        let page = |offset: u64| offset / PAGE_BYTES as u64;
+        self.file.is_resident(range.start)
+            && (page(last) == page(range.start) || self.file.is_resident(last))
     }
 
     /// Asks the system to read `range` ahead, in the background.
@@ -137,20 +148,10 @@ impl ValueFile {
 
     /// Asks the system, without a wait, for the record that `pointer` leads to, unless it is in memory.
     pub(crate) fn announce(&self, pointer: &ValuePointer) {
-        if !self.has_ends_in_memory(pointer) {
-            self.will_need(pointer.offset..pointer.offset.saturating_add(pointer.record_bytes));
+        let record = pointer.offset..pointer.offset.saturating_add(pointer.record_bytes);
+        if !self.is_resident(&record) {
+            self.will_need(record);
         }
-    }
-
-    /// Whether the first and the last byte of the record that `pointer` leads to are in memory.
-    fn has_ends_in_memory(&self, pointer: &ValuePointer) -> bool {
-        let last = pointer
-            .offset
-            .saturating_add(pointer.record_bytes)
-            .saturating_sub(1);
-        let page = |offset: u64| offset / PAGE_BYTES as u64;
-        self.file.is_resident(pointer.offset)
-            && (page(last) == page(pointer.offset) || self.file.is_resident(last))
     }
 
     /// The value of `key` that `pointer` leads to, in place if possible.
@@ -258,7 +259,8 @@ impl ValueFile {
     fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<bool> {
         self.located(pointer.check_within(&self.meta), pointer)?;
         let is_buffered = self.region.is_none() && !self.meta.is_growing();
-        let is_cold = self.region.is_some() || is_buffered && !self.has_ends_in_memory(pointer);
+        let record = pointer.offset..pointer.offset.saturating_add(pointer.record_bytes);
+        let is_cold = self.region.is_some() || is_buffered && !self.is_resident(&record);
         if is_buffered && is_cold {
             self.clock.note_cold_read(1);
         }

@@ -63,6 +63,8 @@ pub(crate) struct SharedBlocks {
     block: BlockHeld,
     origin: usize,
     sequence: Sequence,
+    /// Whether the blocks of the next scan were asked for.
+    is_announced: bool,
     /// Nothing is read ahead beyond these keys.
     bounds: Bounds,
     counters: ReadCounters,
@@ -107,8 +109,11 @@ impl SharedBlocks {
     fn begin_scan(&mut self, first: BlockPlace) {
         let (table, segment) = (&self.table, &self.table.segments[self.segment]);
         let last = table.typical_end(segment, first, &self.bounds);
+        let is_announced = std::mem::take(&mut self.is_announced);
         if last.number > first.number {
-            table.announce_blocks(segment, first, last);
+            if !is_announced {
+                table.announce_blocks(segment, first, last);
+            }
             self.sequence.begin(first, last);
         }
     }
@@ -237,6 +242,7 @@ impl Table {
             block: BlockHeld::Nothing,
             origin: 0,
             sequence: Sequence::new(),
+            is_announced: false,
             bounds: Bounds::default(),
             counters: ReadCounters::default(),
             memory: Held::new(tracker, size_of::<TableCursor>() as u64),
@@ -249,6 +255,11 @@ impl TableCursor {
     pub(crate) fn within(mut self, bounds: Bounds) -> Self {
         self.blocks.bounds = bounds;
         self
+    }
+
+    /// Notes that [`Table::announce`] has asked for the blocks of the next seek.
+    pub(crate) fn note_announced(&mut self) {
+        self.blocks.is_announced = true;
     }
 
     /// Moves the cursor to a segment of `table` and reuses its memory; invalid until a seek.
