@@ -1,6 +1,7 @@
 //! Options that change while a database is open.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(clippy::disallowed_types, reason = "the test is outside the engine")]
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -212,7 +212,7 @@ impl RegionBytes for ColdRegion {
         asked.looks += 1;
         let range = range.start as u64..range.end as u64;
         range
-            .step_by(PAGE_BYTES as usize)
+            .step_by(usize::try_from(PAGE_BYTES).unwrap())
             .all(|offset| asked.is_resident(&self.path, offset))
     }
 }

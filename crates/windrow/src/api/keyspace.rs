@@ -291,7 +291,8 @@ impl Keyspace {
     }
 
     /// About how many keys are in `range` now. It reads metadata and at most two blocks of an index per level, so it
-    /// costs microseconds where [`count`](View::count) reads every key. Older versions that compactions have not dropped
+    /// costs microseconds where [`count`](View::count) reads every key. Each sorted run adds an error of up to a block of
+    /// entries at either end of the range. Older versions that compactions have not dropped
     /// yet count as keys, and so do operands.
     ///
     /// # Errors

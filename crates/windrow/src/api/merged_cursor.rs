@@ -129,9 +129,12 @@ impl MergedCursor {
         };
         self.is_backward = is_backward;
         let cursor = &mut self.cursors[present];
-        let moved = turned.and_then(|()| match is_backward {
-            false => cursor.next().map(drop),
-            true => cursor.prev().map(drop),
+        let moved = turned.and_then(|()| {
+            if is_backward {
+                cursor.prev().map(drop)
+            } else {
+                cursor.next().map(drop)
+            }
         });
         self.arrive(moved)
     }
@@ -168,9 +171,10 @@ impl MergedCursor {
             let keys = self.cursors[*left].key().cmp(self.cursors[*right].key());
             keys.then(left.cmp(right))
         };
-        self.present = match self.is_backward {
-            false => valid.min_by(order),
-            true => valid.max_by(order),
+        self.present = if self.is_backward {
+            valid.max_by(order)
+        } else {
+            valid.min_by(order)
         };
         Ok(self.present.is_some())
     }

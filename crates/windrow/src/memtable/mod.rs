@@ -22,6 +22,7 @@ mod skiplist;
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
 
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Cursor, MemoryTracker, Result, SequenceNumber, Step, Trailer};
 use skiplist::{Position, Record, SkipList};
@@ -102,8 +103,19 @@ impl Memtable {
 
     /// About how many entries have keys from `from` to before `to`; `None` is no bound. Exact up to some hundred entries.
     pub(crate) fn entries_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
-        let between = self.list.entries_between(from, to);
-        between.min(self.entries())
+        if let Some(between) = self.list.entries_between(from, to) {
+            return between.min(self.entries());
+        }
+        let mut position = Position::new(Arc::clone(&self.list));
+        position.seek(from.unwrap_or_default(), SEQUENCE_MAX);
+        let mut count = 0;
+        while let Some(record) = position.record()
+            && to.is_none_or(|to| record.key() < to)
+        {
+            count += 1;
+            position.next();
+        }
+        count
     }
 
     /// Counts an entry that is a tombstone, beside its insertion.

@@ -148,8 +148,15 @@ impl Engine {
             1.0
         } else {
             let table = self.tables.get(file.slot(), &file.meta)?;
-            let all = table.bytes_between(None, None).max(1);
-            table.bytes_between(span.from, span.to) as f64 / all as f64
+            let all = table.bytes_between(None, None).max(1) as f64;
+            let blocks: usize = table.segments.iter().map(|it| it.index.blocks()).sum();
+            let half = all / blocks.max(1) as f64 / 2.0;
+            // A bound is as likely in either half of its block, and the sum ends where its block begins.
+            let end_is_within = span.to.is_some_and(|to| to <= file.largest());
+            let start_is_within = span.from.is_some_and(|from| from > file.smallest());
+            let ends = f64::from(u8::from(end_is_within)) - f64::from(u8::from(start_is_within));
+            let bytes = table.bytes_between(span.from, span.to) as f64 + ends * half;
+            (bytes / all).clamp(0.0, 1.0)
         };
         estimate.add_part(part, |measure| file.meta.measure(measure));
         Ok(())

@@ -17,17 +17,18 @@ use crate::memtable::order::Order;
 const SAMPLE: u64 = 64;
 
 impl SkipList {
-    /// About how many entries have keys from `from` to before `to`; `None` is no bound. Exact up to some hundred entries.
+    /// About how many entries have keys from `from` to before `to`; `None` is no bound. No answer if they are at most a few
+    /// thousand: a walk counts them.
     pub(in crate::memtable) fn entries_between(
         &self,
         from: Option<&[u8]>,
         to: Option<&[u8]>,
-    ) -> u64 {
+    ) -> Option<u64> {
         let from = self.place(from.unwrap_or_default());
         let to = to.map(|to| self.place(to));
         let is_before = |node: &Node<'_>| to.as_ref().is_none_or(|to| to.reaches(Some(*node)));
         let mut start = self.head();
-        for lane in (1..self.height.load(Ordering::Relaxed)).rev() {
+        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
             // SAFETY: the head has all lanes; other nodes were met in this lane or above.
             (start, _) = unsafe { narrow(&from, lane, (start, None)) };
             let (mut nodes, mut entries) = (0, 0);
@@ -39,30 +40,14 @@ impl SkipList {
                 node = next;
             }
             if nodes >= SAMPLE {
-                return entries << lane;
+                return Some(entries << lane);
             }
         }
-        self.count_between(&from, to.as_ref())
+        None
     }
 
     /// Before all versions of `key`.
     fn place<'key>(&self, key: &'key [u8]) -> Target<'key> {
         self.target(key, SEQUENCE_MAX)
-    }
-
-    /// The exact number of entries between two places.
-    fn count_between(&self, from: &Target<'_>, to: Option<&Target<'_>>) -> u64 {
-        let mut count = 0;
-        let mut node = Some(self.find(from));
-        while let Some(at) = node {
-            let (entries, next) = at.read(|order, next| {
-                let start = at.position(order, from);
-                let end = to.map_or(order.count(), |to| at.position(order, to));
-                (end.saturating_sub(start) as u64, next)
-            });
-            count += entries;
-            node = next.filter(|next| to.is_none_or(|to| to.reaches(Some(*next))));
-        }
-        count
     }
 }
