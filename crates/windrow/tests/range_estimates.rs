@@ -30,8 +30,11 @@ fn fill(keyspace: &Keyspace, entries: u64, value_bytes: usize) {
 
 /// The estimate is within a tenth of the truth, and `slack`.
 fn assert_near(estimate: u64, truth: u64, slack: u64) {
-    let room = truth / 10 + slack;
-    assert!(estimate.abs_diff(truth) <= room, "{estimate}, not {truth}");
+    let allowed = truth / 10 + slack;
+    assert!(
+        estimate.abs_diff(truth) <= allowed,
+        "{estimate}, not {truth}"
+    );
 }
 
 fn assert_len(keyspace: &Keyspace, range: impl RangeBounds<[u8; 8]> + Clone, slack: u64) {
@@ -40,7 +43,7 @@ fn assert_len(keyspace: &Keyspace, range: impl RangeBounds<[u8; 8]> + Clone, sla
 }
 
 #[test]
-fn tables_tell_about_how_much_a_range_has() {
+fn tables_know_about_how_much_a_range_has() {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(folder.path(), Options::default()).unwrap();
     let keyspace = db.keyspace_with("tree", small()).unwrap();

@@ -1,7 +1,7 @@
 //! About how much of a keyspace lies in a range of keys, from metadata and indexes alone.
 //!
 //! Whole files count by the sums of their levels. The one or two files of a level that reach over an end of the range
-//! count by the blocks within, which their indexes tell. So an estimate looks at each level, whatever the range.
+//! count by the blocks within, which their indexes know. So an estimate looks at each level, whatever the range.
 //!
 //! Concurrency: it reads one state of the keyspace and takes locks only to open tables.
 

@@ -1,7 +1,7 @@
 //! About how many entries a list has between two places.
 //!
 //! Half of the nodes of each lane are in the next one too. So the nodes of the highest lane that has some dozens of them
-//! between the places are a random sample, and the sample tells how full leaves are. A lane is left for the one below
+//! between the places are a random sample, and the sample has the mean count of leaves. A lane is left for the one below
 //! while it has fewer nodes, so the count takes a few hundred steps, whatever the length of the list.
 //!
 //! The safety argument is that of the [list](super).

@@ -17,7 +17,7 @@ use crate::base::running_mean::KeyspaceMeans;
 const LEVELS: usize = LEVELS_MAX + 1;
 
 /// A request has a quarter more blocks than the mean.
-const ROOM: f64 = 1.25;
+const SLACK: f64 = 1.25;
 
 /// The most blocks of a first request.
 const BLOCKS_MAX: f64 = 64.0;
@@ -47,7 +47,7 @@ impl ScanLengths {
     )]
     pub(super) fn typical(&self, scans: LevelScans) -> usize {
         let mean = self.0.of(scans.keyspace, scans.level).get();
-        (mean * ROOM).round().clamp(1.0, BLOCKS_MAX) as usize
+        (mean * SLACK).round().clamp(1.0, BLOCKS_MAX) as usize
     }
 }
 
