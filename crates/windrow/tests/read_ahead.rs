@@ -385,6 +385,35 @@ fn a_scan_asks_for_as_many_values_as_recent_scans_have_read() {
 }
 
 #[test]
+fn a_scan_that_begins_at_a_value_in_memory_still_asks_ahead() {
+    const COUNT: u64 = 2000;
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        vfs.0.lock().unwrap().keeps_pages = true;
+        let mixed = |number| number * 179 % COUNT;
+        let (db, ..) = filled(folder.path(), options(&vfs, source), 400, COUNT, mixed);
+        // The value log is complete after the close, and nothing of it is in memory.
+        db.close().unwrap();
+        vfs.take();
+        let db = Db::open(folder.path(), options(&vfs, source)).unwrap();
+        let map = db.keyspace("map").unwrap();
+        assert!(map.get(key(500)).unwrap().is_some());
+        let waits = || vfs.0.lock().unwrap().waits;
+        let before = waits();
+        let mut cursor = map.cursor().unwrap();
+        assert!(cursor.seek(key(500)).unwrap());
+        for _ in 0..40 {
+            cursor.value().unwrap();
+            assert!(cursor.next().unwrap());
+        }
+        // Their values are on 40 pages. One waits, the next check asks for it alone, and then batches run ahead.
+        let waits = waits() - before;
+        assert!((1..=4).contains(&waits), "{waits}");
+    }
+}
+
+#[test]
 fn resident_values_are_not_requested() {
     const COUNT: u64 = 500;
     for source in SOURCES {
