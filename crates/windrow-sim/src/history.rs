@@ -150,12 +150,30 @@ impl Generator {
 
     fn change(&mut self) -> Change {
         let (keyspace, key) = (self.keyspace(), self.key());
-        let effect = match self.random.below(4) {
-            0 => Effect::Remove,
-            1 => Effect::Append(self.value()),
-            _ => Effect::Insert(self.value()),
+        let effect = match self.random.below(28) {
+            0..6 => Effect::Remove,
+            6..13 => Effect::Append(self.value()),
+            13..27 => Effect::Insert(self.value()),
+            _ => return self.range(keyspace, key),
         };
         (keyspace, key, effect)
+    }
+
+    /// The deletion of a range that begins or ends with `key`.
+    fn range(&mut self, keyspace: String, key: Vec<u8>) -> Change {
+        let other = self.key();
+        let (start, end) = match self.random.below(16) {
+            0 => (key, Vec::new()),
+            1 => (vec![0], Vec::new()),
+            2..5 => (key.clone().min(other.clone()), key.max(other)),
+            // Itself and those with it as a prefix that follow closely.
+            _ => {
+                let end = [&key[..], b"5"].concat();
+                (key, end)
+            }
+        };
+        let end = if start == end { Vec::new() } else { end };
+        (keyspace, start, Effect::DeleteRange(end))
     }
 
     fn value(&mut self) -> Vec<u8> {

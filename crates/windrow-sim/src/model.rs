@@ -7,6 +7,7 @@
 use crate::random::combine;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The entries of one keyspace.
@@ -27,6 +28,8 @@ pub enum Effect {
     Remove,
     /// The merge operator appends this operand.
     Append(Vec<u8>),
+    /// It is removed, and so are all keys behind it to before this one; all, if this one is empty.
+    DeleteRange(Vec<u8>),
 }
 
 /// What the merge operator of all keyspaces puts between two operands.
@@ -36,7 +39,7 @@ impl Effect {
     /// The value of a key that had `old`.
     fn apply(&self, old: Option<&Vec<u8>>) -> Option<Vec<u8>> {
         match (self, old) {
-            (Self::Remove, _) => None,
+            (Self::Remove | Self::DeleteRange(_), _) => None,
             (Self::Insert(value), _) | (Self::Append(value), None) => Some(value.clone()),
             (Self::Append(operand), Some(old)) => Some([old, &[SEPARATOR][..], operand].concat()),
         }
@@ -96,7 +99,7 @@ impl Model {
         let mut hash = self.hashes[self.commits.len()];
         for (keyspace, key, effect) in &changes {
             let entries = self.current.entry(keyspace.clone()).or_default();
-            if let Some(old) = entries.get(key) {
+            for (key, old) in touched(entries, key, effect) {
                 hash ^= entry_hash(keyspace, key, old);
             }
             if let Some(value) = change(entries, key, effect) {
@@ -235,8 +238,29 @@ impl Model {
     }
 }
 
+/// The entries that `effect` on `key` changes.
+fn touched<'a>(
+    entries: &'a Entries,
+    key: &'a [u8],
+    effect: &'a Effect,
+) -> impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)> {
+    let end = match effect {
+        Effect::DeleteRange(end) if end.is_empty() => Bound::Unbounded,
+        Effect::DeleteRange(end) if **end > *key => Bound::Excluded(&end[..]),
+        _ => Bound::Included(key),
+    };
+    entries.range::<[u8], _>((Bound::Included(key), end))
+}
+
 /// Applies `effect` to `key`; returns its value.
 fn change<'a>(entries: &'a mut Entries, key: &[u8], effect: &Effect) -> Option<&'a Vec<u8>> {
+    if let Effect::DeleteRange(_) = effect {
+        let touched = touched(entries, key, effect);
+        let keys: Vec<_> = touched.map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            entries.remove(&key);
+        }
+    }
     if let Some(value) = effect.apply(entries.get(key)) {
         entries.insert(key.to_vec(), value);
     } else {

@@ -28,6 +28,9 @@ enum Op {
     Insert(Vec<u8>),
     Remove,
     Merge(Vec<u8>),
+    /// Up to before the key followed by these bytes.
+    DeleteRange(Vec<u8>),
+    DeleteFrom,
 }
 
 type Writes = Vec<(usize, Vec<u8>, Op)>;
@@ -37,7 +40,9 @@ fn writes() -> impl Strategy<Value = Writes> {
     let op = prop_oneof![
         bytes().prop_map(Op::Insert),
         Just(Op::Remove),
-        bytes().prop_map(Op::Merge)
+        bytes().prop_map(Op::Merge),
+        proptest::collection::vec(any::<u8>(), 1..5).prop_map(Op::DeleteRange),
+        Just(Op::DeleteFrom)
     ];
     let key = proptest::collection::vec(any::<u8>(), 1..20);
     proptest::collection::vec((0..3_usize, key, op), 0..20)
@@ -51,23 +56,39 @@ fn batch_of(db: &Db, writes: &Writes) -> Batch {
             Op::Insert(value) => batch.insert(&keyspace, key, value),
             Op::Remove => batch.remove(&keyspace, key),
             Op::Merge(operand) => batch.merge(&keyspace, key, operand),
+            Op::DeleteRange(more) => batch.delete_range(&keyspace, key.clone()..end(key, more)),
+            Op::DeleteFrom => batch.delete_range(&keyspace, key.clone()..),
         }
         .unwrap();
     }
     batch
 }
 
+fn end(key: &[u8], more: &[u8]) -> Vec<u8> {
+    [key, more].concat()
+}
+
 /// Whether `batch` yields exactly `writes`.
 fn holds(batch: &Batch, writes: &Writes) -> bool {
-    let expected = writes.iter().map(|(index, key, op)| BatchEntryParts {
-        keyspace: NAMES[*index],
-        key,
-        write: match op {
-            Op::Insert(value) => BatchWrite::Insert(value),
-            Op::Remove => BatchWrite::Remove,
-            Op::Merge(operand) => BatchWrite::Merge(operand),
-        },
+    let ends = writes.iter().map(|(_, key, op)| match op {
+        Op::DeleteRange(more) => end(key, more),
+        _ => Vec::new(),
     });
+    let ends: Vec<_> = ends.collect();
+    let expected = writes
+        .iter()
+        .zip(&ends)
+        .map(|((index, key, op), end)| BatchEntryParts {
+            keyspace: NAMES[*index],
+            key,
+            write: match op {
+                Op::Insert(value) => BatchWrite::Insert(value),
+                Op::Remove => BatchWrite::Remove,
+                Op::Merge(operand) => BatchWrite::Merge(operand),
+                Op::DeleteRange(_) => BatchWrite::DeleteRange(Some(end)),
+                Op::DeleteFrom => BatchWrite::DeleteRange(None),
+            },
+        });
     batch.iter().len() == writes.len() && batch.iter().zip(expected).all(|(is, be)| be.is(&is))
 }
 

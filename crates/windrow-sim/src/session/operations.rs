@@ -5,6 +5,7 @@ use super::{CHECKPOINT, Session, contents, verify};
 use crate::history::Operation;
 use crate::model::{Change, Contents, Effect, Status, differences};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
 
 impl Session {
@@ -229,6 +230,9 @@ impl Session {
                 Effect::Insert(value) => keyspace.insert_with(key, value, durability),
                 Effect::Remove => keyspace.remove_with(key, durability),
                 Effect::Append(operand) => keyspace.merge_with(key, operand, durability),
+                Effect::DeleteRange(end) => {
+                    keyspace.delete_range_with::<&[u8]>(range(key, end), durability)
+                }
             };
         }
         let mut batch = Batch::new();
@@ -237,8 +241,20 @@ impl Session {
                 Effect::Insert(value) => batch.insert(keyspace, key, value)?,
                 Effect::Remove => batch.remove(keyspace, key)?,
                 Effect::Append(operand) => batch.merge(keyspace, key, operand)?,
+                Effect::DeleteRange(end) => {
+                    batch.delete_range::<&[u8]>(keyspace, range(key, end))?;
+                }
             }
         }
         self.db().write_with(&batch, durability)
     }
+}
+
+/// The keys from `start` to before `end`; all behind it, if that is empty.
+fn range<'a>(start: &'a [u8], end: &'a [u8]) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
+    let end = match end {
+        [] => Bound::Unbounded,
+        end => Bound::Excluded(end),
+    };
+    (Bound::Included(start), end)
 }

@@ -3,11 +3,13 @@
 mod contents;
 
 use std::fmt;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use contents::write_of;
 
 use super::Keyspace;
+use super::bounds::start_and_end;
 use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, ErrorKind, KeyspaceId, Kind, Result};
 use crate::codec::reader::DecodeError;
@@ -59,6 +61,22 @@ impl Batch {
     /// As [`insert`](Self::insert).
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(keyspace, Kind::Tombstone, key.as_ref(), &[])
+    }
+
+    /// Adds a write that removes all keys in `range`, as [`Keyspace::delete_range`] does: those that the keyspace has, and
+    /// those that the batch has set before.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); `InvalidArgument` if a bound is longer than a key can be.
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<()> {
+        match start_and_end(&range)? {
+            Some((start, end)) => self.add(keyspace, Kind::RangeTombstone, &start, &end),
+            None => Ok(()),
+        }
     }
 
     /// Adds a write of an operand, as [`Keyspace::merge`] does.
@@ -146,6 +164,10 @@ impl Batch {
                 Some(BatchWrite::Insert(value)) => batch.insert(keyspace, entry.key, value)?,
                 Some(BatchWrite::Remove) => batch.remove(keyspace, entry.key)?,
                 Some(BatchWrite::Merge(operand)) => batch.merge(keyspace, entry.key, operand)?,
+                Some(BatchWrite::DeleteRange(end)) => {
+                    let end = end.unwrap_or_default();
+                    batch.add(keyspace, Kind::RangeTombstone, entry.key, end)?;
+                }
                 None => return Err(unsound("a pointer into a value log")),
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
-use super::bounds::key_range;
+use super::bounds::{key_range, start_and_end};
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
 use crate::engine::{Change, Handle, KeyspaceCore, ValueFileReport, Write};
@@ -126,6 +126,60 @@ impl Keyspace {
     pub fn remove_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         options::check_key(key.as_ref())?;
         self.write_one(Kind::Tombstone, key.as_ref(), &[], durability)
+    }
+
+    /// Removes all keys in `range`. It is one small write, whatever the range holds, and other writes are not held up. The
+    /// space of the removed entries is free after compactions.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let events = db.keyspace("events")?;
+    /// for day in ["2026-01-01", "2026-01-02", "2026-02-01"] {
+    ///     events.insert(day, "...")?;
+    /// }
+    /// events.delete_range("2026-01".."2026-02")?;
+    /// assert!(!events.contains_key("2026-01-02")?);
+    /// assert!(events.contains_key("2026-02-01")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert). `InvalidArgument` if a bound is longer than a key can be. A range without keys is no
+    /// error.
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        self.delete_range_with(range, self.default_durability())
+    }
+
+    /// Removes all keys in `range` with the given durability.
+    ///
+    /// # Errors
+    /// As [`delete_range`](Self::delete_range).
+    pub fn delete_range_with<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+        durability: Durability,
+    ) -> Result<()> {
+        match start_and_end(&range)? {
+            Some((start, end)) => self.write_one(Kind::RangeTombstone, &start, &end, durability),
+            None => self.latest.handle().engine().check_writable(),
+        }
+    }
+
+    /// Removes all keys, as [`delete_range`](Self::delete_range) does.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn clear(&self) -> Result<()> {
+        self.delete_range::<&[u8]>(..)
     }
 
     /// Sets the value of `key` to what `change` makes of its present one, in one step: no other write comes in between.

@@ -87,6 +87,16 @@ pub(crate) trait Cursor {
     fn is_ahead(&self) -> bool;
     /// Reads the entry whose key is known.
     fn arrive(&mut self) -> Result<()>;
+    /// Passes entries that a range tombstone covers. Of the sources that the cursor merges, newest first, those behind
+    /// number `newest` go to `end` if they are before it. Returns whether the present entry was passed. It must have
+    /// been reached in forward direction.
+    fn pass_forward(&mut self, _newest: usize, _end: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
+    /// As [`pass_forward`](Self::pass_forward), in backward direction: to the last entry before `start`.
+    fn pass_backward(&mut self, _newest: usize, _start: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
     /// Moves to the previous entry.
     fn prev(&mut self) -> Result<()>;
     /// Whether the cursor is on an entry.

@@ -5,6 +5,8 @@
 
 use std::cmp::Ordering;
 
+use super::limits::KEY_BYTES_MAX;
+
 /// The position of a write in the one commit order of a database. 56 bits are used.
 pub type SequenceNumber = u64;
 
@@ -25,10 +27,12 @@ pub enum Kind {
     ValueLogPointer = 3,
     /// An operand, which the merge operator of the keyspace folds into the older versions of the key.
     Operand = 4,
+    /// All keys from this one to before the end, which stands where the value would be, were deleted.
+    RangeTombstone = 5,
 }
 
-/// First and last code that later versions of the format may use: range tombstones, expiring values.
-pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 5..=7;
+/// First and last code that later versions of the format may use: expiring values.
+pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 6..=7;
 
 impl Kind {
     /// The kind with this code on disk; `None` if the code is unknown.
@@ -39,6 +43,7 @@ impl Kind {
             2 => Some(Self::TransientPointer),
             3 => Some(Self::ValueLogPointer),
             4 => Some(Self::Operand),
+            5 => Some(Self::RangeTombstone),
             _ => None,
         }
     }
@@ -87,6 +92,7 @@ impl Trailer {
             2 => Kind::TransientPointer,
             3 => Kind::ValueLogPointer,
             4 => Kind::Operand,
+            5 => Kind::RangeTombstone,
             _ => Kind::Value,
         }
     }
@@ -102,10 +108,16 @@ impl Trailer {
         Self::new(self.sequence(), kind)
     }
 
-    /// Whether this entry is a deletion.
+    /// Whether this entry deletes its key, alone or in a range.
     #[inline]
     pub(crate) fn is_tombstone(self) -> bool {
-        self.code() == 0
+        self.code() == 0 || self.is_range_tombstone()
+    }
+
+    /// Whether this entry deletes a range of keys.
+    #[inline]
+    pub(crate) fn is_range_tombstone(self) -> bool {
+        self.code() == Kind::RangeTombstone as u8
     }
 
     /// Whether a pointer stands where the value would be.
@@ -120,10 +132,10 @@ impl Trailer {
         self.code() == Kind::Operand as u8
     }
 
-    /// Whether the answer to a read is not the value beside the key: the entry is a pointer or an operand.
+    /// Whether the value stands beside the key.
     #[inline]
-    pub(crate) fn is_indirect(self) -> bool {
-        self.code() > Kind::Value as u8
+    pub(crate) fn is_value(self) -> bool {
+        self.code() == Kind::Value as u8
     }
 }
 
@@ -154,6 +166,19 @@ pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
         .count()
 }
 
+/// The first key after `key`; `None` if there is none.
+pub(crate) fn next_key(key: &[u8]) -> Option<Vec<u8>> {
+    let mut next = key.to_vec();
+    if key.len() < KEY_BYTES_MAX {
+        next.push(0);
+        return Some(next);
+    }
+    let last = key.iter().rposition(|&byte| byte < u8::MAX)?;
+    next.truncate(last + 1);
+    next[last] += 1;
+    Some(next)
+}
+
 /// Orders two entries: user key ascending, then sequence number descending.
 #[inline]
 pub(crate) fn compare_entries(
@@ -167,8 +192,20 @@ pub(crate) fn compare_entries(
 
 #[cfg(test)]
 mod tests {
-    use super::compare_keys;
+    use super::{KEY_BYTES_MAX, compare_keys, next_key};
     use proptest::prelude::*;
+
+    #[test]
+    fn no_key_is_between_a_key_and_the_next_one() {
+        assert_eq!(next_key(b"ab"), Some(b"ab\0".to_vec()));
+        let mut longest = vec![u8::MAX; KEY_BYTES_MAX];
+        assert_eq!(next_key(&longest), None);
+        longest[1] = 7;
+        assert_eq!(next_key(&longest), Some(vec![u8::MAX, 8]));
+        *longest.last_mut().unwrap() = 3;
+        let next = next_key(&longest).unwrap();
+        assert_eq!((next.len(), next.last()), (KEY_BYTES_MAX, Some(&4)));
+    }
 
     proptest! {
         #[test]

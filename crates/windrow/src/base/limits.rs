@@ -3,6 +3,9 @@
 /// The longest key, in bytes. The shortest has one byte.
 pub const KEY_BYTES_MAX: usize = 64 * 1024;
 
+/// The longest end of a range tombstone, in bytes: it may be right behind the longest key.
+pub(crate) const RANGE_END_BYTES_MAX: usize = KEY_BYTES_MAX + 1;
+
 /// The longest value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 

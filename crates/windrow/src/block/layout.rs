@@ -201,7 +201,7 @@ impl Layout {
                 && entry.trailer.sequence() >= layout.base
                 && (1..=KEY_BYTES_MAX).contains(&key_length)
                 && value_length <= VALUE_BYTES_IN_PLACE_MAX
-                && !(entry.trailer.is_tombstone() && value_length > 0);
+                && (kind != Kind::Tombstone.code() || value_length == 0);
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));
             }

@@ -1,18 +1,22 @@
 //! The merge of sorted entries into tables, which drops the entries that no reader can see.
 //!
 //! Invariants:
-//! - I1: Entries in = entries out + entries dropped, by reason. Entries in is the count of the inputs in
-//!   the manifest. A mismatch fails the job, in release builds too.
-//! - I2: Memory is bounded by the read buffers of the inputs, the write buffer of one output, and the operands of one
-//!   key.
+//! - I1: Entries in = entries out + entries dropped, by reason, less those that range tombstones add where cuts divide
+//!   them. Entries in is the count of the inputs in the manifest. A mismatch fails the job, in release builds too.
+//! - I2: Memory is bounded by the read buffers of the inputs, the write buffer of one output, the operands of one key,
+//!   and the range tombstones of the inputs.
 //!
 //! Concurrency: owned by one thread. [`policy`](crate::policy) decides for each entry.
 
 use super::fold::{FoldCounts, Folder};
 use super::output::{Output, OutputFiles};
+use super::ranges::JobRanges;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Error, ErrorKind, Kind, Result};
-use crate::policy::{Met, ReadPoints, Verdict, keep};
+use crate::base::{
+    Cursor, Error, ErrorKind, Kind, RangeTombstone, RangeTombstones, Result, SequenceNumber,
+    Trailer,
+};
+use crate::policy::{Met, ReadPoints, Verdict, keep, keep_range};
 
 /// The result of a flush, a compaction or a subcompaction.
 #[derive(Debug)]
@@ -40,78 +44,204 @@ struct Counts {
     superseded: u64,
     /// Tombstones dropped because they hide no older entry.
     spent: u64,
+    /// Range tombstones that began before the range.
+    continued: u64,
 }
 
 /// Writes the entries of `input` in `range` that a reader at `readers` can see to `output`, with operands folded by
-/// `folder`.
+/// `folder`. `ranges` has all range tombstones of the input.
 ///
-/// `deeper` returns whether older data outside the inputs may hold a key; its calls have ascending keys.
-/// After all subcompactions, [`check_entries`] checks that all entries were read.
+/// `deeper` returns whether older data outside the inputs may hold a key, or any key from it to before an end; its calls
+/// have ascending keys. After all subcompactions, [`check_entries`] checks that all entries were read.
 pub(crate) fn merge<'a>(
     mut input: impl Cursor,
     range: SubcompactionRange<'_>,
-    mut output: Output<'a, '_>,
+    output: Output<'a, '_>,
     readers: &ReadPoints,
-    mut folder: Folder<'_>,
-    mut deeper: impl FnMut(&[u8]) -> bool,
+    folder: Folder<'_>,
+    ranges: JobRanges,
+    deeper: impl FnMut(&[u8], Option<&[u8]>) -> bool,
 ) -> Result<MergeResult<'a>> {
-    let mut counts = Counts::default();
-    let mut key = Vec::new();
-    let mut newer: Option<Met> = None;
+    let mut merge = Merge {
+        output,
+        readers,
+        folder,
+        ranges: &ranges.all,
+        deeper,
+        counts: Counts::default(),
+        key: Vec::new(),
+        newer: None,
+    };
+    let mut continued = ranges.continued;
     match range.from {
         Some(from) => input.seek(from, SEQUENCE_MAX)?,
         None => input.seek_to_first()?,
     }
     while input.is_valid() {
-        if newer.is_none() || input.key() != key {
-            if range.to.is_some_and(|to| to <= input.key()) {
-                break;
-            }
-            folder.finish(&key, &mut output, || !deeper(&key))?;
-            newer = None;
-            key.clear();
-            key.extend_from_slice(input.key());
-            output.begin_key(&key)?;
+        if range.to.is_some_and(|to| to <= input.key()) {
+            break;
         }
-        counts.entries += 1;
-        let trailer = input.trailer();
-        let verdict = keep(trailer, newer, readers, || deeper(&key));
-        if folder.is_open() && verdict != Verdict::Joins {
-            // An older version is left, whether it is kept or not.
-            folder.finish(&key, &mut output, || false)?;
+        // They stand at the first key of the range, each before older versions of that.
+        while let Some(tombstone) = continued
+            .pop_if(|it| *input.key() > *it.start || input.trailer().sequence() < it.sequence)
+        {
+            merge.continue_range(&tombstone)?;
         }
-        match verdict {
-            Verdict::Keep if !trailer.is_operand() => output.add(&key, trailer, input.value())?,
-            Verdict::Keep | Verdict::Joins => folder.add(trailer, input.value()),
-            Verdict::Superseded => {
-                counts.superseded += 1;
-                if trailer.kind() == Kind::ValueLogPointer {
-                    output.discard(input.value())?;
-                }
-            }
-            Verdict::Spent => counts.spent += 1,
-        }
-        newer = Some(Met::new(trailer, verdict));
+        merge.counts.entries += 1;
+        merge.meet(input.key(), input.trailer(), input.value())?;
         input.next()?;
     }
-    folder.finish(&key, &mut output, || !deeper(&key))?;
-    let (written, folds) = (output.entries(), folder.counts());
-    if counts.entries != written + counts.superseded + counts.spent + folds.folded {
-        return Err(Error::new(
-            ErrorKind::Corruption,
-            format!(
-                "a job read {} entries, wrote {written}, folded {}, and dropped {} superseded entries and {} \
-                 tombstones: the counts do not add up, and its output is removed",
-                counts.entries, folds.folded, counts.superseded, counts.spent
-            ),
-        ));
+    while let Some(tombstone) = continued.pop() {
+        merge.continue_range(&tombstone)?;
     }
-    Ok(MergeResult {
-        transient_log_bytes_read: output.transient_log_bytes_read(),
-        written: output.finish()?,
-        entries: counts.entries,
-        folds,
-    })
+    merge.finish()
+}
+
+/// The state of a merge.
+struct Merge<'m, 'a, 'k, D> {
+    output: Output<'a, 'k>,
+    readers: &'m ReadPoints,
+    folder: Folder<'m>,
+    ranges: &'m RangeTombstones,
+    deeper: D,
+    counts: Counts,
+    /// The key of the last entry.
+    key: Vec<u8>,
+    /// The last entry, if there was one.
+    newer: Option<Met>,
+}
+
+impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
+    /// Whether `key` is not that of the last entry.
+    #[inline]
+    fn is_new(&self, key: &[u8]) -> bool {
+        self.newer.is_none() || key != self.key
+    }
+
+    /// Takes a range tombstone that began before the range.
+    fn continue_range(&mut self, tombstone: &RangeTombstone) -> Result<()> {
+        self.counts.continued += 1;
+        let trailer = Trailer::new(tombstone.sequence, Kind::RangeTombstone);
+        self.meet(&tombstone.start, trailer, &[])
+    }
+
+    /// Takes the next entry: keeps it, folds it or drops it.
+    fn meet(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
+        if self.is_new(key) {
+            self.finish_key()?;
+            self.newer = None;
+            self.key.clear();
+            self.key.extend_from_slice(key);
+            self.output.begin_key(key)?;
+        }
+        let (verdict, value) = if trailer.is_range_tombstone() {
+            let range = self.find(key, trailer)?;
+            (self.judge_range(range), &*range.end)
+        } else {
+            (self.judge(trailer), value)
+        };
+        if self.folder.is_open() && verdict != Verdict::Joins {
+            // An older version is left, whether it is kept or not.
+            let is_deleted = self.is_deleted_from(trailer.sequence());
+            let (folder, output) = (&mut self.folder, &mut self.output);
+            folder.finish(&self.key, output, || is_deleted)?;
+        }
+        match verdict {
+            Verdict::Keep if !trailer.is_operand() => self.output.add(&self.key, trailer, value)?,
+            Verdict::Keep | Verdict::Joins => self.folder.add(trailer, value),
+            Verdict::Superseded => {
+                self.counts.superseded += 1;
+                if trailer.kind() == Kind::ValueLogPointer {
+                    self.output.discard(value)?;
+                }
+            }
+            Verdict::Spent => self.counts.spent += 1,
+        }
+        self.newer = Some(Met::new(trailer, verdict));
+        Ok(())
+    }
+
+    /// Decides about an entry of the present key that is no range tombstone.
+    fn judge(&mut self, trailer: Trailer) -> Verdict {
+        let mut newer = self.newer;
+        if !self.ranges.is_empty() {
+            let deleted = self.ranges.next_newer(&self.key, trailer.sequence());
+            newer = Met::nearest(newer, deleted.map(|range| range.sequence));
+        }
+        keep(trailer, newer, self.readers, || {
+            (self.deeper)(&self.key, None)
+        })
+    }
+
+    /// Decides about a range tombstone.
+    fn judge_range(&mut self, range: &RangeTombstone) -> Verdict {
+        let around = self.ranges.next_around(range);
+        let around = around.map(|around| around.sequence);
+        keep_range(range.sequence, around, self.readers, || {
+            (self.deeper)(&range.start, Some(&range.end))
+        })
+    }
+
+    /// The range tombstone of the entry `trailer` of `key`.
+    ///
+    /// # Errors
+    /// `Corruption` if the lists of the inputs do not have it.
+    fn find(&self, key: &[u8], trailer: Trailer) -> Result<&'m RangeTombstone> {
+        let unlisted = || {
+            let found = format!(
+                "a job met a range tombstone at key \"{}\" that its table does not list",
+                key.escape_ascii()
+            );
+            Error::new(ErrorKind::Corruption, found)
+        };
+        let found = self.ranges.find(key, trailer.sequence());
+        found.ok_or_else(unlisted)
+    }
+
+    /// Whether a range tombstone is older than the last entry, but not older than `sequence`.
+    fn is_deleted_from(&self, sequence: SequenceNumber) -> bool {
+        let older = |newer: Met| self.ranges.newest(&self.key, newer.sequence() - 1);
+        let newest = self.newer.and_then(older);
+        newest.is_some_and(|newest| newest.sequence >= sequence)
+    }
+
+    /// Ends the versions of the present key.
+    fn finish_key(&mut self) -> Result<()> {
+        if self.folder.is_open() {
+            // Whatever is deeper is older than a range tombstone of the inputs.
+            let is_deleted = self.is_deleted_from(0);
+            let (key, deeper) = (&self.key, &mut self.deeper);
+            let is_all = || is_deleted || !deeper(key, None);
+            self.folder.finish(key, &mut self.output, is_all)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the output and checks I1.
+    fn finish(mut self) -> Result<MergeResult<'a>> {
+        self.finish_key()?;
+        let (counts, folds) = (self.counts, self.folder.counts());
+        let written = self.output.entries();
+        let continued = counts.continued + self.output.continued();
+        let gone = counts.superseded + counts.spent + folds.folded;
+        if counts.entries + continued != written + gone {
+            return Err(Error::new(
+                ErrorKind::Corruption,
+                format!(
+                    "a job read {} entries and divided range tombstones {continued} times, wrote {written}, folded {}, \
+                     and dropped {} superseded entries and {} tombstones: the counts do not add up, and its output is \
+                     removed",
+                    counts.entries, folds.folded, counts.superseded, counts.spent
+                ),
+            ));
+        }
+        Ok(MergeResult {
+            transient_log_bytes_read: self.output.transient_log_bytes_read(),
+            written: self.output.finish()?,
+            entries: counts.entries,
+            folds,
+        })
+    }
 }
 
 /// Checks I1 for all subcompactions together.

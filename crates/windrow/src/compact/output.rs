@@ -1,20 +1,27 @@
 //! The output of flushes and compactions: new tables, cut to size, and appended segments.
 //!
 //! Invariants:
-//! - I1: All versions of a user key are in one file, so files of a level stay disjoint.
+//! - I1: All versions of a user key are in one file, so files of a level stay disjoint. A range tombstone that reaches
+//!   beyond the last key of a file begins again in the next one, right behind that key. So each key that it covers
+//!   belongs to a file that has it.
 //! - I2: Every attempt takes new file numbers and segment ids.
 //! - I3: A file and its name are durable before [`Output::finish`] returns the file.
 //!
 //! Concurrency: owned by one job.
 
+use std::cmp::Reverse;
+use std::mem;
 use std::sync::Arc;
 
 use super::job::{CancelCheck, IoPriority, JobContext};
 use super::pending_files::PendingFiles;
 use super::residence::Residence;
 use super::values::Values;
+use crate::base::key::next_key;
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer};
+use crate::base::{
+    FileNumber, Held, Kind, RangeTombstone, Result, SegmentId, SequenceNumber, Trailer,
+};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, ReferenceChanges};
@@ -83,6 +90,12 @@ pub(crate) struct Output<'a, 'keys> {
     /// Every file, finished or not; dropped after its writer.
     pending: PendingFiles<'a>,
     entries: u64,
+    /// The range tombstones that were written and may reach beyond the last key.
+    open: Vec<RangeTombstone>,
+    /// Whether the present file ends before the next key that is not right behind the last one.
+    is_cut_due: bool,
+    /// How often a cut has divided a range tombstone.
+    continued: u64,
     /// The memory of the writers.
     held: Held,
 }
@@ -116,6 +129,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
             discard_list: None,
             pending: PendingFiles::adopt(context, Vec::new()),
             entries: 0,
+            open: Vec::new(),
+            is_cut_due: false,
+            continued: 0,
             held: Held::new(context.memory(), 0),
         }
     }
@@ -139,11 +155,46 @@ impl<'a, 'keys> Output<'a, 'keys> {
             cut_bytes(writer.bytes_written_so_far(), writer.transient_bytes())
         };
         let place = cutter.place(key, self.writer.as_ref().map_or(0, held));
-        if place.begins {
-            self.close_file()?;
-            (self.cancel)()?;
+        self.is_cut_due |= place.begins;
+        if self.is_cut_due && self.open.is_empty() {
+            self.cut()?;
+        } else if self.is_cut_due {
+            return self.cut_ranges(key, place.target);
         }
         self.target = place.target;
+        Ok(())
+    }
+
+    /// Ends the present file at its last key.
+    fn cut(&mut self) -> Result<()> {
+        self.is_cut_due = false;
+        if let Some(writer) = &mut self.writer {
+            writer.end_at_last_key();
+        }
+        self.close_file()?;
+        (self.cancel)()
+    }
+
+    /// Ends the present file before `key`, and lets the range tombstones that reach further begin again in the next one.
+    /// They begin at the first key behind the file. If that is `key` itself, whose versions come in between, the file
+    /// ends later.
+    fn cut_ranges(&mut self, key: &[u8], target: Option<FileNumber>) -> Result<()> {
+        assert!(target.is_none(), "range tombstones are not appended");
+        let last = self.writer.as_ref().map(TableWriter::last_key);
+        let next = last.and_then(next_key).unwrap_or_default();
+        self.open.retain(|range| range.covers(&next));
+        if !self.open.is_empty() && next == key {
+            return Ok(());
+        }
+        self.cut()?;
+        self.target = target;
+        let mut open = mem::take(&mut self.open);
+        open.sort_by_key(|range| Reverse(range.sequence));
+        for range in open {
+            self.continued += 1;
+            let trailer = Trailer::new(range.sequence, Kind::RangeTombstone);
+            self.add(&next, trailer, &range.end)?;
+        }
         Ok(())
     }
 
@@ -183,6 +234,13 @@ impl<'a, 'keys> Output<'a, 'keys> {
             writer.judge(self.residence.stays());
         }
         self.entries += 1;
+        if trailer.is_range_tombstone() {
+            self.open.push(RangeTombstone {
+                start: key.into(),
+                end: value.into(),
+                sequence: trailer.sequence(),
+            });
+        }
         self.unrequested += (key.len() + value.len()) as u64;
         self.unrequested += self.values.bytes_written() - before;
         let discard_list = self.discard_list.as_ref();
@@ -227,6 +285,11 @@ impl<'a, 'keys> Output<'a, 'keys> {
             .request_io(self.priority, self.unrequested, self.cancel)?;
         self.unrequested = 0;
         Ok(())
+    }
+
+    /// How often a cut has divided a range tombstone: each time adds an entry.
+    pub(crate) fn continued(&self) -> u64 {
+        self.continued
     }
 
     /// The number of written entries.

@@ -9,6 +9,7 @@
 //! Concurrency: owned by one job.
 
 use super::output::Output;
+use super::ranges::JobRanges;
 use crate::base::{Cursor, Kind, Result, SequenceNumber};
 use crate::policy::{Met, ReadPoints, Verdict, keep};
 
@@ -17,8 +18,9 @@ pub(crate) fn write_ahead(
     mut input: impl Cursor,
     output: &mut Output<'_, '_>,
     readers: &ReadPoints,
+    ranges: &JobRanges,
 ) -> Result<()> {
-    for (sequence, key) in kept(&mut input, readers)? {
+    for (sequence, key) in kept(&mut input, readers, ranges)? {
         input.seek(&key, sequence)?;
         output.write_ahead(&key, sequence, input.value())?;
     }
@@ -26,7 +28,11 @@ pub(crate) fn write_ahead(
 }
 
 /// The entries with values that a flush keeps, oldest first.
-fn kept(input: &mut impl Cursor, readers: &ReadPoints) -> Result<Vec<(SequenceNumber, Box<[u8]>)>> {
+fn kept(
+    input: &mut impl Cursor,
+    readers: &ReadPoints,
+    ranges: &JobRanges,
+) -> Result<Vec<(SequenceNumber, Box<[u8]>)>> {
     let mut kept: Vec<(SequenceNumber, Box<[u8]>)> = Vec::new();
     let mut newest: Option<(Box<[u8]>, Met)> = None;
     input.seek_to_first()?;
@@ -34,7 +40,9 @@ fn kept(input: &mut impl Cursor, readers: &ReadPoints) -> Result<Vec<(SequenceNu
         let trailer = input.trailer();
         let newer = newest.as_ref().filter(|(key, _)| **key == *input.key());
         // Deeper runs may hold older versions.
-        let verdict = keep(trailer, newer.map(|(_, met)| *met), readers, || true);
+        let deleted = ranges.all.next_newer(input.key(), trailer.sequence());
+        let newer = Met::nearest(newer.map(|(_, met)| *met), deleted.map(|it| it.sequence));
+        let verdict = keep(trailer, newer, readers, || true);
         let key: Box<[u8]> = input.key().into();
         if verdict == Verdict::Keep && trailer.kind() == Kind::Value {
             kept.push((trailer.sequence(), key.clone()));

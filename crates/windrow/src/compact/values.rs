@@ -377,7 +377,9 @@ impl CompactedValues {
                 }
             }
             Kind::ValueLogPointer => Ok((trailer, self.relocated(value)?)),
-            Kind::Value | Kind::Tombstone | Kind::Operand => Ok((trailer, value)),
+            Kind::Value | Kind::Tombstone | Kind::Operand | Kind::RangeTombstone => {
+                Ok((trailer, value))
+            }
         }
     }
 

@@ -264,11 +264,11 @@ impl KeyspaceCore {
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> bool {
         let state = self.state.load();
         if trailer.is_tombstone() {
-            state.active.note_tombstone();
+            state.active.insert_tombstone(key, trailer, value);
         } else {
             self.tombstones.note_write(key, trailer.sequence());
+            state.active.insert(key, trailer, value);
         }
-        state.active.insert(key, trailer, value);
         self.is_full(&state.active)
     }
 

@@ -17,6 +17,7 @@ use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{KeyspaceId, Result, SequenceNumber};
 use crate::memtable::Memtable;
+use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
 use crate::read::get::{Found, Source, announce, get};
 use crate::read::merge::MergingCursor;
@@ -60,8 +61,10 @@ pub(crate) struct StateView {
 impl StateView {
     /// A cursor over the visible entries of `range`.
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
-        let sources = SourceCursor::all(&self.state, self.keyspace, &self.tables, &range);
+        let (sources, covering) =
+            SourceCursor::all(&self.state, self.keyspace, &self.tables, &range);
         let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
+            .covered_by(Coverage::new(covering, self.sequence))
             .skipping(Arc::clone(&self.tombstones), self.complete);
         EntryCursor::new(
             visible,

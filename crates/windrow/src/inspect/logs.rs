@@ -5,7 +5,7 @@ use std::slice;
 
 use super::tables::{entry, reference};
 use super::{File, Record, Report};
-use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, FileNumber, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
 use crate::log::batch::BatchReader;
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
@@ -130,7 +130,10 @@ fn batch(
             .number("entries", u64::from(batch.remaining())),
     )?;
     while let Some(found) = batch.next().map_err(&in_chunk)? {
-        let record = entry(found.kind, found.sequence, found.key, found.value.len());
+        let mut record = entry(found.kind, found.sequence, found.key, found.value.len());
+        if found.kind == Kind::RangeTombstone {
+            record = record.bytes("end", found.value);
+        }
         report.show(&keyspace(record, found.keyspace).at_depth(1))?;
     }
     Ok(())
@@ -304,6 +307,7 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("length", segment.length)
                 .number("entries", segment.entries)
                 .number("tombstones", segment.tombstones)
+                .number("range_tombstones", segment.range_tombstones.into())
                 .bytes("smallest", segment.smallest())
                 .bytes("largest", segment.largest())
                 .number("sequence_min", segment.sequence_min)

@@ -15,7 +15,7 @@ use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
 use crate::table::{
     FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, ReferenceList, Referred,
-    TopLevelIndex, UnitLayout,
+    TopLevelIndex, UnitLayout, read_ranges,
 };
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
@@ -89,6 +89,7 @@ pub(super) fn entry(
         Kind::Operand => Record::new("operand")
             .bytes("key", key)
             .number("operand_bytes", value_bytes as u64),
+        Kind::RangeTombstone => Record::new("range_tombstone").bytes("key", key),
     };
     record.number("sequence", sequence)
 }
@@ -277,13 +278,28 @@ impl Table<'_> {
         }
         report.show(&record)?;
         let properties = self.block(segment, footer.properties, Properties::decode);
+        let mut range_block = None;
         if let Some(found) = report.sound(properties)? {
+            range_block = found.ranges.map(|block| (block, found.largest.clone()));
             report.show(&properties_record(footer.properties, &found))?;
             for (file, referred) in found.transient.iter().flat_map(|list| list.iter()) {
                 report.show(&reference(file, referred).at_depth(1))?;
             }
         }
-        let references = footer.references();
+        let range_bytes = range_block.as_ref().map_or(0, |(block, _)| block.bytes);
+        let lists = footer.references_and_ranges(range_bytes);
+        let (references, ranges) = lists.unwrap_or_default();
+        if let Some((block, largest)) = range_block {
+            let read = |payload: &[u8]| read_ranges(payload, block.count, &largest);
+            if let Some(found) = report.sound(self.block(segment, ranges, read))? {
+                report.show(&block_record("range_tombstones", ranges))?;
+                for range in found.all() {
+                    let record = Record::new("range").bytes("start", &range.start);
+                    let record = record.bytes("end", &range.end);
+                    report.show(&record.number("sequence", range.sequence).at_depth(1))?;
+                }
+            }
+        }
         if references.length > 0 {
             let list = self.block(segment, references, ReferenceList::decode);
             if let Some(found) = report.sound(list)? {
@@ -373,8 +389,10 @@ impl Table<'_> {
             key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
             let mut record = entry(kind, sequence, &key, found.end - found.value).at_depth(1);
-            if kind == Kind::TransientPointer {
-                let value = payload.get(found.value..found.end).unwrap_or_default();
+            let value = payload.get(found.value..found.end).unwrap_or_default();
+            if kind == Kind::RangeTombstone {
+                record = record.bytes("end", value);
+            } else if kind == Kind::TransientPointer {
                 let pointer = ValuePointer::decode(value).map_err(&damaged)?;
                 record = record
                     .number("file", pointer.file.0)

@@ -7,7 +7,10 @@
 //!     for decompressed entries.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
-use crate::base::limits::{KEY_BYTES_MAX, OPERAND_BYTES_MAX, POINTER_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{
+    KEY_BYTES_MAX, OPERAND_BYTES_MAX, POINTER_BYTES_MAX, RANGE_END_BYTES_MAX, VALUE_BYTES_MAX,
+};
+use crate::base::range_tombstones::is_below;
 use crate::base::{KeyspaceId, Kind, SequenceNumber};
 use crate::codec::compression::{self, BLOCK_BYTES_MAX, Compressor};
 use crate::codec::reader::DecodeError;
@@ -39,7 +42,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
-    /// Empty for a tombstone; a pointer if the value is in a value log; or an operand.
+    /// Empty for a tombstone; a pointer if the value is in a value log; an operand; or the end of a range tombstone.
     pub(crate) value: &'a [u8],
 }
 
@@ -66,7 +69,9 @@ pub(crate) fn put_entry(
     put_bytes(buffer, key);
     match kind {
         Kind::Tombstone => debug_assert!(value.is_empty()),
-        Kind::Value | Kind::ValueLogPointer | Kind::Operand => put_bytes(buffer, value),
+        Kind::Value | Kind::ValueLogPointer | Kind::Operand | Kind::RangeTombstone => {
+            put_bytes(buffer, value);
+        }
         Kind::TransientPointer => {
             unreachable!("flushes write transient logs, after the values were logged")
         }
@@ -190,6 +195,15 @@ impl<'a> BatchReader<'a> {
                 reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?
             }
             Kind::Operand => reader.prefixed_bytes(OPERAND_BYTES_MAX, "operand of an entry")?,
+            Kind::RangeTombstone => {
+                let end = reader.prefixed_bytes(RANGE_END_BYTES_MAX, "end of a range tombstone")?;
+                if !is_below(key, end) {
+                    return Err(
+                        key_start.error("a range tombstone whose end is not above its start")
+                    );
+                }
+                end
+            }
         };
         let entry = Entry {
             sequence: self.sequence,

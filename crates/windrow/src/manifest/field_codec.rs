@@ -334,6 +334,9 @@ impl Field for DiscardList {
     }
 }
 
+/// Added to the count of filter units if a count of range tombstones follows them.
+const HAS_RANGE_TOMBSTONES: u64 = 8;
+
 fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
@@ -346,9 +349,14 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.sequence_max);
     put_varint(buffer, segment.logical_bytes);
     let units = segment.filter_units.iter().filter(|unit| **unit > 0);
-    put_varint(buffer, units.clone().count() as u64);
+    let has_ranges = segment.range_tombstones > 0;
+    let mark = if has_ranges { HAS_RANGE_TOMBSTONES } else { 0 };
+    put_varint(buffer, units.clone().count() as u64 + mark);
     for unit in units {
         put_varint(buffer, *unit);
+    }
+    if has_ranges {
+        put_varint(buffer, segment.range_tombstones.into());
     }
     buffer.extend_from_slice(&segment.footer_checksum.to_le_bytes());
     segment.references.encode(buffer);
@@ -356,7 +364,7 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
 
 fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
     let start = reader.clone();
-    let segment = SegmentMeta {
+    let mut segment = SegmentMeta {
         id: SegmentId(reader.varint("id of a segment")?),
         offset: reader.varint("offset of a segment")?,
         length: reader.varint("length of a segment")?,
@@ -368,10 +376,14 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
             .varint_at_most(SEQUENCE_MAX, "largest sequence number of a segment")?,
         logical_bytes: reader.varint("logical bytes of a segment")?,
         overwrites: 0,
-        filter_units: read_filter_units(reader)?,
-        footer_checksum: reader.u32("footer checksum of a segment")?,
-        references: SegmentReferences::read(reader)?,
+        filter_units: [0; FILTER_UNITS_MAX],
+        range_tombstones: 0,
+        footer_checksum: 0,
+        references: SegmentReferences::default(),
     };
+    (segment.filter_units, segment.range_tombstones) = read_units_and_ranges(reader)?;
+    segment.footer_checksum = reader.u32("footer checksum of a segment")?;
+    segment.references = SegmentReferences::read(reader)?;
     if !segment.offset.is_multiple_of(SEGMENT_ALIGNMENT)
         || segment.offset.checked_add(segment.length).is_none()
     {
@@ -379,6 +391,9 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     }
     if segment.tombstones > segment.entries || segment.entries == 0 {
         return Err(start.error("a segment without entries, or with more tombstones than entries"));
+    }
+    if u64::from(segment.range_tombstones) > segment.tombstones {
+        return Err(start.error("a segment with more range tombstones than tombstones"));
     }
     if segment.smallest() > segment.largest() {
         return Err(start.error("a segment whose smallest key is above its largest"));
@@ -392,8 +407,17 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     Ok(segment)
 }
 
-fn read_filter_units(reader: &mut Reader<'_>) -> Result<[u64; FILTER_UNITS_MAX], DecodeError> {
-    let count = reader.varint_at_most(FILTER_UNITS_MAX as u64, "count of filter units")?;
+/// The lengths of the filter units, and the number of range tombstones.
+fn read_units_and_ranges(
+    reader: &mut Reader<'_>,
+) -> Result<([u64; FILTER_UNITS_MAX], u32), DecodeError> {
+    let most = FILTER_UNITS_MAX as u64;
+    let start = reader.clone();
+    let marked = reader.varint_at_most(HAS_RANGE_TOMBSTONES + most, "count of filter units")?;
+    let count = marked % HAS_RANGE_TOMBSTONES;
+    if count > most {
+        return Err(start.error("too many filter units"));
+    }
     let mut units = [0; FILTER_UNITS_MAX];
     for (unit, _) in units.iter_mut().zip(0..count) {
         let start = reader.clone();
@@ -402,7 +426,15 @@ fn read_filter_units(reader: &mut Reader<'_>) -> Result<[u64; FILTER_UNITS_MAX],
             return Err(start.error("an empty filter unit"));
         }
     }
-    Ok(units)
+    if marked < HAS_RANGE_TOMBSTONES {
+        return Ok((units, 0));
+    }
+    let start = reader.clone();
+    let ranges = reader.varint("count of range tombstones")?;
+    match u32::try_from(ranges) {
+        Ok(ranges @ 1..) => Ok((units, ranges)),
+        _ => Err(start.error("a count of range tombstones out of its bounds")),
+    }
 }
 
 fn read_key<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {

@@ -164,6 +164,15 @@ impl Level {
         self.chunks.is_empty()
     }
 
+    /// The largest key of any file; `None` without files.
+    pub(crate) fn largest(&self) -> Option<&[u8]> {
+        match &*self.chunks {
+            // Level 0 has its files by age.
+            [only] => only.files().iter().map(|file| file.largest()).max(),
+            chunks => chunks.last()?.files().last().map(|file| file.largest()),
+        }
+    }
+
     /// Sums over the files.
     pub(crate) fn sums(&self) -> &FileSums {
         &self.sums

@@ -1,12 +1,13 @@
 //! Layer 2: the memtable, a sorted map of the newest entries of a keyspace in memory.
 //!
 //! Owns the entries between their commit and their flush. A memtable only grows: an overwrite adds a
-//! version, and a deletion adds a tombstone. An operand may be replaced by the value that it leads to; the memory of the
+//! version, and a deletion adds a tombstone, or a range tombstone at the start of its range. An operand may be replaced by the value that it leads to; the memory of the
 //! operand stays in use.
 //!
 //! Invariants:
 //! - I1: (key, sequence number) is unique. A repetition is a bug of the caller and panics.
-//! - I2: `memory_bytes` is exact: the bytes of all records, leaves and nodes, padding included.
+//! - I2: `memory_bytes` is exact: the bytes of all records, leaves and nodes, padding included, and of the sets of range
+//!   tombstones.
 //! - I3: a lookup and a cursor's move allocate nothing.
 //! - I4: replacements take about half of the memory or less. Reads make them, and no throttle holds reads up.
 //!
@@ -17,6 +18,7 @@ mod arena;
 #[cfg(all(test, loom))]
 mod models;
 mod order;
+mod ranges;
 mod skiplist;
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
@@ -24,7 +26,10 @@ mod tests;
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::base::{Cursor, MemoryTracker, Result, SequenceNumber, Step, Trailer};
+use crate::base::{
+    Cursor, Kind, MemoryTracker, RangeTombstone, Result, SequenceNumber, Step, Trailer,
+};
+use ranges::Ranges;
 use skiplist::{Position, Record, SkipList};
 use std::fmt;
 use std::sync::Arc;
@@ -34,6 +39,7 @@ pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
     tombstones: AtomicU64,
+    ranges: Ranges,
     /// The bytes of keys and values that have replaced operands.
     replaced_bytes: AtomicUsize,
 }
@@ -45,17 +51,35 @@ impl Memtable {
             list: Arc::new(SkipList::new(tracker)),
             entries: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            ranges: Ranges::new(tracker),
             replaced_bytes: AtomicUsize::new(0),
         }
     }
 
-    /// Adds an entry.
+    /// Adds an entry that is no tombstone.
     ///
     /// # Panics
     /// If the memtable has an entry of this key and sequence number.
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.list.insert(key, trailer, value);
         self.entries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds a tombstone, or a range tombstone with `end` as its end. Searches find all that it covers deleted as soon as
+    /// this returns, or before.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    pub(crate) fn insert_tombstone(&self, key: &[u8], trailer: Trailer, end: &[u8]) {
+        self.tombstones.fetch_add(1, Ordering::Relaxed);
+        if trailer.is_range_tombstone() {
+            self.ranges.add(RangeTombstone {
+                start: key.into(),
+                end: end.into(),
+                sequence: trailer.sequence(),
+            });
+        }
+        self.insert(key, trailer, end);
     }
 
     /// Replaces an entry by one of the same key and sequence number, if I4 allows it. It must have the same meaning to
@@ -72,13 +96,55 @@ impl Memtable {
         }
     }
 
-    /// The newest version of `key` that is at most `sequence`.
+    /// The newest version of `key` that is at most `sequence`. It may be a range tombstone that covers the key.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
         if self.is_empty() {
             return None;
         }
-        self.get_among(key, sequence)
+        let found = self.get_among(key, sequence);
+        if self.ranges.has_any() {
+            self.get_among_ranges(key, sequence, found)
+        } else {
+            found
+        }
+    }
+
+    /// The newer one of `found` and the newest range tombstone that covers `key`.
+    #[cold]
+    fn get_among_ranges<'a>(
+        &'a self,
+        key: &[u8],
+        sequence: SequenceNumber,
+        found: Option<(Trailer, &'a [u8])>,
+    ) -> Option<(Trailer, &'a [u8])> {
+        let deleted = self.newest_range(key, sequence, |range| range.sequence);
+        match (deleted, found) {
+            (Some(deleted), Some((trailer, _))) if deleted <= trailer.sequence() => found,
+            (Some(deleted), _) => Some((Trailer::new(deleted, Kind::RangeTombstone), &[])),
+            (None, _) => found,
+        }
+    }
+
+    /// The newest range tombstone that covers `key` and is at most `sequence`, as `look` sees it.
+    pub(crate) fn newest_range<R>(
+        &self,
+        key: &[u8],
+        sequence: SequenceNumber,
+        look: impl FnOnce(&RangeTombstone) -> R,
+    ) -> Option<R> {
+        let has_any = self.ranges.has_any();
+        has_any.then(|| self.ranges.newest(key, sequence, look))?
+    }
+
+    /// Whether there are range tombstones.
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.ranges.has_any()
+    }
+
+    /// All range tombstones.
+    pub(crate) fn ranges(&self) -> Vec<RangeTombstone> {
+        self.ranges.all()
     }
 
     fn get_among(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
@@ -88,12 +154,12 @@ impl Memtable {
 
     /// The bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.list.used_bytes()
+        self.list.used_bytes() + self.ranges.bytes()
     }
 
     /// The bytes of memory taken from the system, including unused bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.list.allocated_bytes()
+        self.list.allocated_bytes() + self.ranges.bytes()
     }
 
     /// The number of entries, including tombstones.
@@ -116,11 +182,6 @@ impl Memtable {
             position.next();
         }
         count
-    }
-
-    /// Counts an entry that is a tombstone, beside its insertion.
-    pub(crate) fn note_tombstone(&self) {
-        self.tombstones.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many tombstones there are.

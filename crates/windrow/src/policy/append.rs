@@ -23,7 +23,9 @@
 //!
 //! I1. Nothing is appended to a sealed file or to a file with the full number of segments.
 //! I2. A piece is on average long enough to be worth a sync. Otherwise the compaction writes everything anew.
-//! I3. Of each key, all entries of a later segment are newer than those of earlier segments. The compaction
+//! I3. A compaction that reads range tombstones appends nothing. A file that is appended to keeps what they delete, and a
+//!     range tombstone that covers several files would have to be divided among them.
+//! I4. Of each key, all entries of a later segment are newer than those of earlier segments. The compaction
 //!     takes all that its upper files hold in its claim, and no other job writes there meanwhile. So the
 //!     first version that a read finds, newest segment first, is the newest.
 
@@ -89,6 +91,8 @@ pub(super) struct UpperBytes {
     pub(super) bytes: u64,
     /// The [cut bytes](super::cut_bytes) of that.
     pub(super) cut_bytes: u64,
+    /// Whether the files have range tombstones.
+    pub(super) has_ranges: bool,
 }
 
 impl UpperBytes {
@@ -105,6 +109,7 @@ impl UpperBytes {
             Self {
                 bytes: all.bytes.saturating_add(bytes),
                 cut_bytes: all.cut_bytes.saturating_add(cut_bytes),
+                has_ranges: all.has_ranges || file.range_tombstones > 0,
             }
         })
     }
@@ -153,7 +158,13 @@ impl Appends<'_> {
             !file.sealed && file.segments.len() < limit && file.cut_bytes() < bytes_max // I1
         };
         let appends = lower.iter().map(|file| is_worth_it && has_space(file));
-        appends.collect()
+        let mut appends: Vec<bool> = appends.collect();
+        let mut rewritten = lower.iter().zip(&appends).filter(|(_, appends)| !**appends);
+        let has_ranges = |(file, _): (&F, _)| file.borrow().range_tombstones > 0;
+        if upper.has_ranges || rewritten.any(has_ranges) {
+            appends.fill(false); // I3
+        }
+        appends
     }
 
     /// What such a compaction rewrites of them.

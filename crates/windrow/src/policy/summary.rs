@@ -47,6 +47,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// How many of these are range tombstones.
+    pub(crate) range_tombstones: u64,
     /// The smallest sequence number of any entry.
     pub(crate) sequence_min: SequenceNumber,
     /// Bytes of values in transient logs that its entries refer to.
@@ -84,6 +86,7 @@ impl<K> FileSummary<K> {
             logical_bytes: bytes,
             entries,
             tombstones: 0,
+            range_tombstones: 0,
             sequence_min: 1,
             transient_bytes: 0,
             pinned_bytes: 0,

@@ -202,11 +202,10 @@ pub(crate) fn get<R>(
     };
     for (age, memtable) in state.memtables().enumerate() {
         if let Some((trailer, value)) = memtable.get(key, sequence) {
-            if trailer.is_tombstone() {
-                return Ok(None);
-            }
-            let hit = if !trailer.is_indirect() {
+            let hit = if trailer.is_value() {
                 Found::Memtable(value)
+            } else if trailer.is_tombstone() {
+                return Ok(None);
             } else if trailer.is_pointer() {
                 Apart::found(key, Pointer::Memtable(value), values)
             } else {
@@ -234,11 +233,10 @@ pub(crate) fn get<R>(
             let table = tables.get(file.slot(), &file.meta)?;
             if let Some(hit) = table.get(key, hash, sequence, counters)? {
                 let trailer = hit.trailer();
-                if trailer.is_tombstone() {
-                    return Ok(None);
-                }
-                let hit = if !trailer.is_indirect() {
+                let hit = if trailer.is_value() {
                     Found::Table(hit)
+                } else if trailer.is_tombstone() {
+                    return Ok(None);
                 } else if trailer.is_pointer() {
                     Apart::found(key, Pointer::Table(hit), values)
                 } else {
@@ -285,12 +283,18 @@ impl<'a> Search<'a> {
         let holder = memtables.peek().map(|it| (&***it, newest));
         let mut is_open = true;
         for memtable in memtables {
+            // Below a range tombstone there is no base.
+            let deleted = memtable.newest_range(self.key, older, |range| range.sequence);
             let mut cursor = MemtableCursor::new(memtable);
             cursor.seek(self.key, older)?;
             while is_open && cursor.is_valid() && cursor.key() == self.key {
+                if deleted.is_some_and(|deleted| cursor.trailer().sequence() < deleted) {
+                    break;
+                }
                 is_open = unfolded.add_older(cursor.trailer(), cursor.value());
                 cursor.next()?;
             }
+            is_open &= deleted.is_none();
         }
         if is_open {
             self.search_levels(older, &mut unfolded, counters)?;

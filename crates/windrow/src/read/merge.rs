@@ -17,7 +17,7 @@
 
 use std::cmp::Ordering;
 
-use crate::base::key::{compare_entries, compare_keys};
+use crate::base::key::{SEQUENCE_MAX, compare_entries, compare_keys};
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) struct MergingCursor<C> {
 }
 
 impl<C: Cursor> MergingCursor<C> {
-    /// Merges `children`, whose entries are distinct.
+    /// Merges `children`, newest first, whose entries are distinct.
     pub(crate) fn new(children: Vec<C>) -> Self {
         Self {
             group: Vec::with_capacity(children.len()),
@@ -286,6 +286,28 @@ impl<C: Cursor> MergingCursor<C> {
         Ok(())
     }
 
+    /// Lets the valid children behind number `newest` pass a hole, if the leader is one of them.
+    #[cold]
+    fn pass(
+        &mut self,
+        newest: usize,
+        direction: Direction,
+        pass: impl Fn(&mut C) -> Result<()>,
+    ) -> Result<bool> {
+        self.refuse_after_error()?;
+        if self.group.is_empty() || self.leader <= newest || self.direction != direction {
+            return Ok(false);
+        }
+        let older = self.children.iter_mut().skip(newest + 1);
+        let passed = older.filter(|child| child.is_valid()).try_for_each(pass);
+        if let Err(error) = passed {
+            return Err(self.fail(error));
+        }
+        self.rebuild();
+        self.lead()?;
+        Ok(true)
+    }
+
     /// Ends the stream after the end or an error of its only child.
     #[cold]
     fn lose_leader(&mut self, moved: Result<Step>) -> Result<Step> {
@@ -417,6 +439,24 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         }
         let moved = self.children[self.leader].prev();
         self.settle_leader(moved)
+    }
+
+    fn pass_forward(&mut self, newest: usize, end: &[u8]) -> Result<bool> {
+        self.pass(newest, Direction::Forward, |child| {
+            if child.key() < end {
+                child.seek(end, SEQUENCE_MAX)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn pass_backward(&mut self, newest: usize, start: &[u8]) -> Result<bool> {
+        self.pass(newest, Direction::Backward, |child| {
+            if child.key() >= start {
+                seek_before(child, start, SEQUENCE_MAX)?;
+            }
+            Ok(())
+        })
     }
 
     #[inline]

@@ -4,11 +4,14 @@
 //! [`source`], [`run`] and [`merge`] merge the sources into one sorted stream, and [`visible`] selects
 //! the entries that the reader sees. An [`entry_cursor`] also reads their separated values with a
 //! [`value_reader`], and [`ahead`] prefetches them.
-//! [`newer`] says what has changed since a sequence number. [`tombstone_span`] lets iterators skip keys that earlier iterators found deleted.
+//! [`newer`] says what has changed since a sequence number. [`coverage`] has the range
+//! tombstones of a cursor's sources. [`tombstone_span`] lets iterators skip keys that earlier iterators found deleted.
 
 mod ahead;
+pub(crate) mod coverage;
 pub(crate) mod entry_cursor;
 pub(crate) mod get;
+mod key_range;
 pub(crate) mod merge;
 pub(crate) mod newer;
 pub(crate) mod run;

@@ -1,6 +1,6 @@
 //! Whether a key, or any key of a range, has an entry that is newer than a sequence number.
 //!
-//! The answer is exact, for tombstones too, if a snapshot at that sequence number or an older one is held: every
+//! The answer is exact, for tombstones and range tombstones too, if a snapshot at that sequence number or an older one is held: every
 //! flush and compaction keeps the newest entry of a key unless each snapshot sees it. Only sources that may hold newer
 //! entries are searched. This is the active memtable alone, unless a memtable was frozen since that sequence number.
 //! The sequence number is not below that of the open.
@@ -67,7 +67,16 @@ pub(crate) fn newer_in(
     range: &KeyRange,
     since: SequenceNumber,
 ) -> Result<Option<Vec<u8>>> {
+    // A range tombstone that covers any key of the range begins in it, or covers its first key.
+    let first = range.first_key();
     for memtable in newer_memtables(state, since) {
+        let covers = |first: &Vec<u8>| {
+            let newest = memtable.newest_range(first, SEQUENCE_MAX, |range| range.sequence);
+            newest.is_some_and(|newest| newest > since)
+        };
+        if let Some(first) = first.as_ref().filter(|first| covers(first)) {
+            return Ok(Some(first.clone()));
+        }
         let found = newer_of(&mut MemtableCursor::new(memtable), range, since)?;
         if found.is_some() {
             return Ok(found);
@@ -87,6 +96,16 @@ pub(crate) fn newer_in(
     };
     let levels = state.version.levels().iter();
     for file in levels.flat_map(|level| level.files()).filter(is_candidate) {
+        if let Some(first) = &first
+            && file.meta.range_tombstones() > 0
+        {
+            let table = tables.get(file.slot(), &file.meta)?;
+            let ranges = table.segments.iter().filter_map(|it| it.ranges.as_ref());
+            let mut newest = ranges.filter_map(|ranges| ranges.newest(first, SEQUENCE_MAX));
+            if newest.any(|newest| newest.sequence > since) {
+                return Ok(Some(first.clone()));
+            }
+        }
         for run in Run::of_files(std::slice::from_ref(file)) {
             let cursor: RunCursor<TableCursor> = RunCursor::new(Arc::clone(tables), run);
             let found = newer_of(&mut cursor.with(bounds.clone()), range, since)?;

@@ -113,9 +113,9 @@ pub(crate) enum Run {
 }
 
 impl Run {
-    /// The runs of `files`, which are disjoint and ascending. Their number is the largest number of
+    /// The runs of `files`, which are disjoint and ascending, oldest first. Their number is the largest number of
     /// segments of a file.
-    pub(crate) fn of_files(files: &[Shared<FileHandle>]) -> impl Iterator<Item = Self> {
+    pub(crate) fn of_files(files: &[Shared<FileHandle>]) -> impl DoubleEndedIterator<Item = Self> {
         let most = files.iter().map(|file| file.meta.segments.len()).max();
         let run = |segment: usize| {
             let has_it = |file: &&Shared<FileHandle>| file.meta.segments.len() > segment;
@@ -156,7 +156,7 @@ impl Run {
 
     /// The file of the segment at `place`, and the segment's index in the file.
     #[inline]
-    fn get(&self, place: Place) -> Option<(&Shared<FileHandle>, usize)> {
+    pub(super) fn get(&self, place: Place) -> Option<(&Shared<FileHandle>, usize)> {
         match self {
             Self::Segments(segments) => {
                 let (file, segment) = segments.get(place.position())?;
@@ -174,7 +174,7 @@ impl Run {
 
     /// The first segment that may hold `key` or a greater one.
     #[inline]
-    fn lower_bound(&self, key: &[u8]) -> Place {
+    pub(super) fn lower_bound(&self, key: &[u8]) -> Place {
         match self {
             Self::Segments(segments) => {
                 Place::at(segments.partition_point(|(file, segment)| {

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use super::coverage::{CoveringSource, RunRanges};
 use super::run::{Run, RunCursor};
 use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, KeyspaceId, Result, SequenceNumber, Sibling, Step, Trailer};
 use crate::memtable::MemtableCursor;
-use crate::table::{Bounds, LevelScans, OpenTables, ReadCounters, TableCursor};
+use crate::table::{Bounds, LevelScans, Measure, OpenTables, ReadCounters, TableCursor};
 
 /// A cursor over a memtable or over a run of tables.
 #[derive(Debug)]
@@ -24,15 +25,21 @@ pub(crate) enum SourceCursor {
 }
 
 impl SourceCursor {
-    /// Cursors over the sources of `state` that may hold keys of `range`.
+    /// Cursors over the sources of `state` that may hold keys of `range`, newest first. With them come those that have
+    /// range tombstones, each with its position.
     pub(crate) fn all(
         state: &ReadState,
         keyspace: KeyspaceId,
         tables: &Arc<OpenTables>,
         range: &KeyRange,
-    ) -> Vec<Self> {
+    ) -> (Vec<Self>, Vec<(usize, CoveringSource)>) {
         let mut sources = Vec::new();
+        let mut covering = Vec::new();
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
+            if memtable.has_ranges() {
+                let ranges = CoveringSource::Memtable(Arc::clone(memtable));
+                covering.push((sources.len(), ranges));
+            }
             sources.push(Self::Memtable(MemtableCursor::new(memtable)));
         }
         let (start, end) = range.ends();
@@ -46,20 +53,30 @@ impl SourceCursor {
                 keyspace,
                 level: index,
             });
-            let run =
-                |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run).with(bounds.clone()));
+            let mut add = |run: Run, has_ranges: bool| {
+                if has_ranges {
+                    let ranges = RunRanges::new(run.clone(), Arc::clone(tables));
+                    covering.push((sources.len(), CoveringSource::Run(ranges)));
+                }
+                let cursor = RunCursor::new(Arc::clone(tables), run).with(bounds.clone());
+                sources.push(Self::Run(cursor));
+            };
             if index == 0 {
                 let files = level.newest_first().iter();
                 let overlapping =
                     files.filter(|file| range.may_overlap(file.smallest(), file.largest()));
-                let runs = overlapping.flat_map(|file| Run::of_files(std::slice::from_ref(file)));
-                sources.extend(runs.map(run));
+                for file in overlapping {
+                    let runs = Run::of_files(std::slice::from_ref(file)).rev();
+                    let has_ranges = file.meta.range_tombstones() > 0;
+                    runs.for_each(|run| add(run, has_ranges));
+                }
             } else {
-                let runs = 0..level.runs();
-                sources.extend(runs.map(|index| run(Run::OfLevel(Shared::clone(level), index))));
+                let has_ranges = level.sums().get(Measure::RangeTombstones) > 0;
+                let runs = (0..level.runs()).rev();
+                runs.for_each(|index| add(Run::OfLevel(Shared::clone(level), index), has_ranges));
             }
         }
-        sources
+        (sources, covering)
     }
 
     /// Takes the counts since the last call.

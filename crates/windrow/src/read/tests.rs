@@ -1,5 +1,6 @@
 //! Random walks of the merging and the visible cursor against a sorted list.
 
+mod coverage;
 mod segment_runs;
 
 use std::collections::BTreeMap;

@@ -59,7 +59,7 @@ impl Unfolded {
     /// Sets the entry below the operands.
     pub(crate) fn set_base(&mut self, kind: Kind, value: &[u8]) {
         self.base = match kind {
-            Kind::Tombstone => Base::None,
+            Kind::Tombstone | Kind::RangeTombstone => Base::None,
             Kind::Value => Base::Value,
             Kind::TransientPointer | Kind::ValueLogPointer => Base::Pointer,
             Kind::Operand => unreachable!("operands belong to the chain"),

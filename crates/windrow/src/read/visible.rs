@@ -2,6 +2,8 @@
 //!
 //! The newest visible version of a key decides. A tombstone hides its key: the cursor skips all older versions. If it is
 //! an operand, the cursor copies all operands and the entry below them; whoever asks for the value folds them.
+//! A range tombstone hides the older visible versions of the keys that it covers, and the cursor passes them at once in
+//! the older sources ([`Coverage`]). A cursor whose sources have none pays nothing for them.
 //! If a seek passes [`PASSED_MIN`] entries or more, it reports them to the [tombstone span](TombstoneSpan), so
 //! that later seeks skip them.
 //!
@@ -15,91 +17,12 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::coverage::Coverage;
+pub(crate) use super::key_range::{KeyRange, is_ordered};
 use super::tombstone_span::{PASSED_MIN, ReadPoint, TombstoneSpan};
 use super::unfolded::Unfolded;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Kind, Result, SequenceNumber, Sibling, Step};
-
-/// The keys of a cursor.
-#[derive(Debug, Clone)]
-pub(crate) struct KeyRange {
-    pub(crate) lower: Bound<Box<[u8]>>,
-    pub(crate) upper: Bound<Box<[u8]>>,
-}
-
-impl KeyRange {
-    /// Every key.
-    pub(crate) const ALL: Self = Self {
-        lower: Bound::Unbounded,
-        upper: Bound::Unbounded,
-    };
-
-    /// Every key that begins with `prefix`.
-    pub(crate) fn prefix(prefix: &[u8]) -> Self {
-        // The first key after all keys with `prefix`: increment the last byte below 255.
-        let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
-            let mut end = prefix[..=last].to_vec();
-            end[last] += 1;
-            end
-        });
-        Self {
-            lower: Bound::Included(prefix.into()),
-            upper: end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.into())),
-        }
-    }
-
-    /// The bounds, with borrowed keys.
-    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
-        let lower = self.lower.as_ref().map(AsRef::as_ref);
-        (lower, self.upper.as_ref().map(AsRef::as_ref))
-    }
-
-    /// The lower and the upper bound, whether included or not; `None` without one.
-    pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
-        fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
-            match bound {
-                Bound::Unbounded => None,
-                Bound::Included(key) | Bound::Excluded(key) => Some(key),
-            }
-        }
-        (key(&self.lower), key(&self.upper))
-    }
-
-    /// Whether a file with keys from `smallest` to `largest` may hold keys of the range.
-    pub(super) fn may_overlap(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        self.is_below_upper(smallest) && self.is_above_lower(largest)
-    }
-
-    #[inline]
-    pub(crate) fn is_below_upper(&self, key: &[u8]) -> bool {
-        match &self.upper {
-            Bound::Unbounded => true,
-            Bound::Included(upper) => key <= &**upper,
-            Bound::Excluded(upper) => key < &**upper,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn is_above_lower(&self, key: &[u8]) -> bool {
-        match &self.lower {
-            Bound::Unbounded => true,
-            Bound::Included(lower) => key >= &**lower,
-            Bound::Excluded(lower) => key > &**lower,
-        }
-    }
-}
-
-/// Whether a key can be within `bounds`, or at least between them. The standard library's maps refuse other bounds.
-pub(crate) fn is_ordered(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-    match bounds {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
-        (Bound::Excluded(lower), Bound::Excluded(upper)) => lower < upper,
-        (
-            Bound::Included(lower) | Bound::Excluded(lower),
-            Bound::Included(upper) | Bound::Excluded(upper),
-        ) => lower <= upper,
-    }
-}
+use crate::base::{Cursor, Kind, Result, SequenceNumber, Sibling, Step, Trailer};
 
 /// The position of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,10 +31,23 @@ enum Position {
     Invalid,
     /// On the merged cursor's entry.
     Live,
+    /// The same, and the next entry may be covered by a range tombstone.
+    LiveAmongRanges,
     /// On the copy in `shown_key`; the merged cursor is before its key.
     Copied,
     /// On the operands in `unfolded`, of `shown_key`; the merged cursor is behind them, perhaps behind the key.
     Passed,
+}
+
+/// What a move forward found out about the newest visible version of a key.
+#[derive(Debug)]
+enum Met {
+    /// The cursor shows it.
+    Shown,
+    /// The key is deleted.
+    Hidden,
+    /// The merged cursor has passed it and more entries by this step.
+    Passed(Step),
 }
 
 /// A cursor over the keys of a range, with the newest version of each key up to a sequence number. It
@@ -122,6 +58,8 @@ pub(crate) struct VisibleCursor<C> {
     sequence: SequenceNumber,
     range: KeyRange,
     position: Position,
+    /// The range tombstones of the sources, if they have any.
+    coverage: Option<Box<Coverage>>,
     /// The tombstone span of the keyspace, if used, and the read point of this cursor.
     tombstones: Option<(Arc<TombstoneSpan>, ReadPoint)>,
     /// The entries that the last seek has passed.
@@ -140,6 +78,8 @@ impl<C: Sibling> VisibleCursor<C> {
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
         sibling.tombstones.clone_from(&self.tombstones);
+        let coverage = self.coverage.as_ref();
+        sibling.coverage = coverage.map(|coverage| Box::new(coverage.sibling()));
         sibling
     }
 }
@@ -151,6 +91,7 @@ impl<C: Cursor> VisibleCursor<C> {
             sequence,
             range,
             position: Position::Invalid,
+            coverage: None,
             tombstones: None,
             passed: 0,
             shown_key: Vec::new(),
@@ -175,6 +116,12 @@ impl<C: Cursor> VisibleCursor<C> {
         self
     }
 
+    /// With the range tombstones of the sources, if they have any.
+    pub(crate) fn covered_by(mut self, coverage: Option<Box<Coverage>>) -> Self {
+        self.coverage = coverage;
+        self
+    }
+
     /// The merged cursor.
     pub(crate) fn merged_mut(&mut self) -> &mut C {
         &mut self.merged
@@ -190,7 +137,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn key(&self) -> &[u8] {
         match self.position {
             Position::Invalid => &[],
-            Position::Live => self.merged.key(),
+            Position::Live | Position::LiveAmongRanges => self.merged.key(),
             Position::Copied | Position::Passed => &self.shown_key,
         }
     }
@@ -200,7 +147,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn shows_indirect(&self) -> bool {
         match self.position {
             Position::Invalid => false,
-            Position::Live => self.merged.trailer().is_pointer(),
+            Position::Live | Position::LiveAmongRanges => self.merged.trailer().is_pointer(),
             Position::Copied => self.shown_kind != Kind::Value,
             Position::Passed => true,
         }
@@ -209,7 +156,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// The operands of the entry, if it has any.
     pub(crate) fn unfolded(&self) -> Option<&Unfolded> {
         let has_any = match self.position {
-            Position::Invalid | Position::Live => false,
+            Position::Invalid | Position::Live | Position::LiveAmongRanges => false,
             Position::Copied => self.shown_kind == Kind::Operand,
             Position::Passed => true,
         };
@@ -221,7 +168,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn value(&self) -> &[u8] {
         match self.position {
             Position::Invalid | Position::Passed => &[],
-            Position::Live => self.merged.value(),
+            Position::Live | Position::LiveAmongRanges => self.merged.value(),
             Position::Copied => &self.shown_value,
         }
     }
@@ -353,6 +300,11 @@ impl<C: Cursor> VisibleCursor<C> {
     fn next_from_elsewhere(&mut self) -> Result<bool> {
         match self.position {
             Position::Copied => self.turn_forward(),
+            Position::LiveAmongRanges => {
+                self.position = Position::Invalid;
+                let step = self.merged.next()?;
+                self.show_forward(step, true)
+            }
             Position::Passed => {
                 self.position = Position::Invalid;
                 self.pass_shown_key()
@@ -383,7 +335,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn prev(&mut self) -> Result<bool> {
         match self.position {
             Position::Invalid => return self.refuse_after_error(),
-            Position::Live => {
+            Position::Live | Position::LiveAmongRanges => {
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(self.merged.key());
                 self.position = Position::Invalid;
@@ -435,9 +387,18 @@ impl<C: Cursor> VisibleCursor<C> {
                     return Ok(false);
                 }
                 let is_visible = trailer.sequence() <= self.sequence;
-                if is_visible && !trailer.is_tombstone() {
+                if is_visible && self.coverage.is_some() {
+                    match self.meet_among_ranges(trailer)? {
+                        Met::Shown => return Ok(true),
+                        Met::Hidden => {}
+                        Met::Passed(passed) => {
+                            step = passed;
+                            continue;
+                        }
+                    }
+                } else if is_visible && !trailer.is_tombstone() {
                     if trailer.is_operand() {
-                        self.pass_operands()?;
+                        self.pass_operands(0)?;
                     } else {
                         self.position = Position::Live;
                     }
@@ -451,15 +412,45 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Copies the operands from the merged cursor's entry on, and the entry below them.
+    /// Decides about the merged cursor's entry, the newest visible version of its key, among range tombstones.
     #[cold]
-    fn pass_operands(&mut self) -> Result<()> {
+    fn meet_among_ranges(&mut self, trailer: Trailer) -> Result<Met> {
+        let Some(coverage) = &mut self.coverage else {
+            unreachable!("a cursor without range tombstones looks for none")
+        };
+        let floor = coverage.floor(self.merged.key())?;
+        if trailer.sequence() < floor {
+            let hole = coverage.hole();
+            if !self.merged.pass_forward(hole.newest, &hole.end)? {
+                return Ok(Met::Hidden);
+            }
+            self.passed = self.passed.saturating_add(1);
+            let is_valid = self.merged.is_valid();
+            let arrived = is_valid.then(|| Step::to(self.merged.trailer(), false));
+            return Ok(Met::Passed(arrived.unwrap_or(Step::END)));
+        }
+        if trailer.is_tombstone() {
+            return Ok(Met::Hidden);
+        }
+        if trailer.is_operand() {
+            self.pass_operands(floor)?;
+        } else {
+            self.position = Position::LiveAmongRanges;
+        }
+        Ok(Met::Shown)
+    }
+
+    /// Copies the operands from the merged cursor's entry on, and the entry below them. What is older than `floor` does
+    /// not count.
+    #[cold]
+    fn pass_operands(&mut self, floor: SequenceNumber) -> Result<()> {
         self.shown_key.clear();
         self.shown_key.extend_from_slice(self.merged.key());
         self.unfolded.restart(true);
         let merged = &mut self.merged;
         while merged.is_valid() && merged.key() == self.shown_key {
-            if !self.unfolded.add_older(merged.trailer(), merged.value()) {
+            let trailer = merged.trailer();
+            if trailer.sequence() < floor || !self.unfolded.add_older(trailer, merged.value()) {
                 break;
             }
             merged.next()?;
@@ -480,6 +471,15 @@ impl<C: Cursor> VisibleCursor<C> {
             if trailer.sequence() <= self.sequence {
                 if found && key != self.shown_key {
                     break;
+                }
+                if let Some(coverage) = &mut self.coverage
+                    && trailer.sequence() < coverage.floor(key)?
+                {
+                    let hole = coverage.hole();
+                    if !self.merged.pass_backward(hole.newest, &hole.start)? {
+                        self.merged.prev()?;
+                    }
+                    continue;
                 }
                 if trailer.is_operand() {
                     let below = if found {

@@ -1,7 +1,7 @@
 //! Layer 2: table files of 1 to 12 segments.
 //!
-//! A segment is a complete sorted table: data blocks, filter units, index partitions, references to value logs,
-//! top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
+//! A segment is a complete sorted table: data blocks, filter units, index partitions, references to value logs, range
+//! tombstones, top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
 //! and [`Table`] reads a file as the manifest describes it. `docs/format.md` describes the bytes.
 
 mod format;
@@ -21,7 +21,7 @@ mod tests;
 pub(crate) use format::{
     FOOTER_BYTES, FenceKeys, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences,
     LogSums, Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences,
-    TopLevelIndex, UnitLayout, cost_per_byte, superseded_part,
+    TopLevelIndex, UnitLayout, cost_per_byte, read_ranges, superseded_part,
 };
 #[cfg(test)]
 pub(crate) use format::{References, file_name};

@@ -5,15 +5,15 @@
 //! - each block's checksum and form, through [`ReadAhead`], and each index partition's;
 //! - entries ascend strictly, across blocks too, and each block stays within its separators;
 //! - each key passes the filter;
-//! - entries, tombstones, bytes, references, first and last key and sequence bounds are as the
-//!   properties say;
+//! - entries, tombstones, bytes, references, range tombstones, first and last key and sequence bounds are as the
+//!   properties and the lists of the segment say;
 //! - each value in a value file is sound;
 //! - later segments hold newer entries of each key.
 
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
-use crate::base::{Error, ErrorKind, Result, SequenceNumber, Trailer};
+use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
@@ -53,6 +53,7 @@ impl Table {
                 segment,
                 tally: Properties::default(),
                 references: References::default(),
+                ranges: Vec::new(),
                 last: None,
                 damage,
                 check_value,
@@ -92,6 +93,7 @@ struct SegmentCheck<'a> {
     /// The sums over the entries so far.
     tally: Properties,
     references: References,
+    ranges: Vec<RangeTombstone>,
     last: Option<(Vec<u8>, SequenceNumber)>,
     damage: &'a mut Vec<Error>,
     check_value: &'a mut CheckValue<'a>,
@@ -206,7 +208,41 @@ impl SegmentCheck<'_> {
         if trailer.is_pointer() {
             self.value(key, value);
         }
+        if trailer.is_range_tombstone() {
+            self.ranges.push(RangeTombstone {
+                start: key.into(),
+                end: value.into(),
+                sequence,
+            });
+        }
         Ok(())
+    }
+
+    /// Whether the segment lists the range tombstones that it has.
+    fn lists_its_ranges(&self) -> bool {
+        let largest = &self.segment.properties.largest;
+        let within = |range: &RangeTombstone| range.up_to(largest);
+        let is_listed = |range: RangeTombstone| {
+            let listed = self.segment.ranges.as_deref();
+            listed.is_some_and(|it| it.find(&range.start, range.sequence) == Some(&range))
+        };
+        let listed = self.segment.ranges.as_ref().map_or(0, |it| it.all().len());
+        listed == self.ranges.len()
+            && self
+                .ranges
+                .iter()
+                .all(|it| within(it).is_some_and(is_listed))
+    }
+
+    /// The largest key of the properties, if it agrees with the entries: the last key, or how far range tombstones reach.
+    fn largest(&self) -> Box<[u8]> {
+        let last = self.last.as_ref().map_or(&[][..], |(key, _)| key);
+        let ends = self.ranges.iter().map(RangeTombstone::largest);
+        let recorded = &self.segment.properties.largest;
+        match ends.max() {
+            Some(end) if *end == **recorded && end > last => end.into(),
+            _ => last.into(),
+        }
     }
 
     /// Compares the totals, if every block was sound.
@@ -221,18 +257,15 @@ impl SegmentCheck<'_> {
         let properties = &self.segment.properties;
         let logs = self.references.logs();
         let tally = Properties {
-            largest: self
-                .last
-                .take()
-                .map(|(key, _)| key.into())
-                .unwrap_or_default(),
+            largest: self.largest(),
+            ranges: properties.ranges,
             filter_bytes: properties.filter_bytes,
             blocks: properties.blocks,
             transient: self.references.transient(),
             logs: logs.log_sums(),
             ..std::mem::take(&mut self.tally)
         };
-        if self.sound && (tally != *properties || logs != recorded) {
+        if self.sound && (tally != *properties || logs != recorded || !self.lists_its_ranges()) {
             let offset = self.segment.index.data(0).offset;
             let what = "the entries do not add up to the properties";
             self.report(Error::corruption(&self.table.name, offset, what));

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::base::key::compare_entries;
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
+use crate::base::{Error, ErrorKind, FileNumber, RangeTombstone, Result, SegmentId, Trailer};
 use crate::block::BlockBuilder;
 use crate::block::stored::{Place, TRAILER_BYTES, seal};
 use crate::codec::Compression;
@@ -28,7 +28,8 @@ use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
     FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties,
-    ReferenceList, References, SegmentMeta, SegmentReferences, file_name, write_pieces,
+    RangeBlock, ReferenceList, References, SegmentMeta, SegmentReferences, file_name, put_ranges,
+    write_pieces,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -59,6 +60,9 @@ pub(crate) struct TableWriter {
     index: IndexBuilder,
     properties: Properties,
     references: References,
+    ranges: Vec<RangeTombstone>,
+    /// Whether the segment ends at its last key: a range tombstone that reaches beyond it continues in the next file.
+    ends_at_last_key: bool,
     /// See [`LogReferences`].
     generation: FileNumber,
     last_key: Vec<u8>,
@@ -190,6 +194,8 @@ impl TableWriter {
             index: IndexBuilder::default(),
             properties: Properties::default(),
             references: References::default(),
+            ranges: Vec::new(),
+            ends_at_last_key: false,
             generation: FileNumber(0),
             last_key: Vec::new(),
             last_sequence: 0,
@@ -197,7 +203,7 @@ impl TableWriter {
         }
     }
 
-    /// Adds an entry (I1).
+    /// Adds an entry (I1). The value of a range tombstone is its end.
     pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
         assert!(!key.is_empty(), "a table entry needs a key");
         let sequence = trailer.sequence();
@@ -227,6 +233,13 @@ impl TableWriter {
             let what = format!("an entry has a malformed pointer: {}", error.what);
             Error::new(ErrorKind::Corruption, what)
         })?;
+        if trailer.is_range_tombstone() {
+            self.ranges.push(RangeTombstone {
+                start: key.into(),
+                end: value.into(),
+                sequence,
+            });
+        }
         let properties = &mut self.properties;
         if first {
             properties.smallest = key.into();
@@ -238,6 +251,25 @@ impl TableWriter {
         properties.sequence_max = properties.sequence_max.max(sequence);
         properties.logical_bytes += key.len() as u64 + value_bytes;
         Ok(())
+    }
+
+    /// The last key that was added; empty without one.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Lets the segment end at its last key, even if range tombstones reach beyond it: they continue in the next file.
+    pub(crate) fn end_at_last_key(&mut self) {
+        self.ends_at_last_key = true;
+    }
+
+    /// The largest key that the segment covers.
+    fn largest(&self) -> &[u8] {
+        let ends = self.ranges.iter().map(RangeTombstone::largest);
+        match ends.max() {
+            Some(end) if !self.ends_at_last_key && end > &*self.last_key => end,
+            _ => &self.last_key,
+        }
     }
 
     /// About how long the segment would be if it were finished now.
@@ -254,10 +286,11 @@ impl TableWriter {
     /// The bytes that the writer holds in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let buffers = self.output.writer.memory_bytes() + self.payload.capacity();
+        let ranges = self.ranges.capacity() * size_of::<RangeTombstone>();
         let metadata =
             self.filter.memory_bytes() + self.index.memory_bytes() + self.references.memory_bytes();
         // The block under construction is as large as the last one.
-        (buffers + self.payload.capacity() + metadata) as u64
+        (buffers + self.payload.capacity() + metadata + ranges) as u64
     }
 
     /// Whether a whole piece of the file waits for a judgement.
@@ -323,12 +356,27 @@ impl TableWriter {
                 Compression::None
             })?;
         }
+        let ranges = if self.ranges.is_empty() {
+            None
+        } else {
+            let block = self.output.append(|buffer| {
+                put_ranges(buffer, &self.ranges);
+                Compression::None
+            })?;
+            let count = u32::try_from(self.ranges.len());
+            let too_many = |_| Error::invalid_argument("a table has 2^32 range tombstones");
+            Some(RangeBlock {
+                count: count.map_err(too_many)?,
+                bytes: block.length,
+            })
+        };
         let index = self.output.append(|buffer| {
             self.index.finish(buffer);
             Compression::None
         })?;
         let properties = Properties {
-            largest: self.last_key.into(),
+            largest: self.largest().into(),
+            ranges,
             filter_bytes: filters.iter().map(|unit| unit.length).sum(),
             blocks: self.index.blocks(),
             transient: self.references.transient(),
@@ -376,6 +424,7 @@ impl TableWriter {
             overwrites,
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
+            range_tombstones: properties.ranges.map_or(0, |ranges| ranges.count),
             references: SegmentReferences::new(properties.transient, logs),
         });
         Ok(WrittenTable {

@@ -27,6 +27,8 @@ pub enum BatchWrite<'a> {
     Remove,
     /// Adds this operand.
     Merge(&'a [u8]),
+    /// Removes the key and all keys behind it to before this one; all, if there is none.
+    DeleteRange(Option<&'a [u8]>),
 }
 
 /// The writes of a [`Batch`](super::Batch), in the order in which they were added.
@@ -71,6 +73,10 @@ pub(super) fn write_of<'a>(entry: &Entry<'a>) -> Option<BatchWrite<'a>> {
         Kind::Value => Some(BatchWrite::Insert(entry.value)),
         Kind::Tombstone => Some(BatchWrite::Remove),
         Kind::Operand => Some(BatchWrite::Merge(entry.value)),
+        Kind::RangeTombstone => {
+            let end = Some(entry.value).filter(|end| !end.is_empty());
+            Some(BatchWrite::DeleteRange(end))
+        }
         Kind::TransientPointer | Kind::ValueLogPointer => None,
     }
 }

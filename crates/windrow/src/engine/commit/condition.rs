@@ -4,7 +4,7 @@
 //! entries are in the memtables, and the members of its own group are in commit order. A member with a condition is
 //! compared with
 //! - the sources of each keyspace, for entries above the sequence number that it has read at (`read/newer.rs`);
-//! - the keys that earlier members of the group write.
+//! - the keys that earlier members of the group write, and the ranges that they delete.
 //!
 //! A member whose condition does not hold leaves the group: it takes no sequence numbers. So nothing is remembered of
 //! writes without a condition, and they pay nothing for those with one.
@@ -16,14 +16,16 @@
 //! been published so far, so that the leader needs to look only at the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::queue::Leader;
 use super::read_set::{KeyspaceReads, ReadSet};
 use super::write::Write;
 use super::{Answer, Request};
+use crate::base::range_tombstones::is_below;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::log::batch::BatchReader;
 use crate::memtable::Memtable;
@@ -62,21 +64,83 @@ enum Entries<'a> {
     Encoded(&'a [u8], u32),
 }
 
-/// The keys that earlier members of the group write.
-type Earlier<'a> = BTreeMap<KeyspaceId, BTreeSet<&'a [u8]>>;
+/// What an entry writes.
+#[derive(Debug, Clone, Copy)]
+enum Written<'a> {
+    Key(&'a [u8]),
+    /// The keys from the first one to before the second one, which is empty without an end.
+    Range(&'a [u8], &'a [u8]),
+}
+
+impl<'a> Written<'a> {
+    fn of(kind: Kind, key: &'a [u8], value: &'a [u8]) -> Self {
+        match kind {
+            Kind::RangeTombstone => Self::Range(key, value),
+            _ => Self::Key(key),
+        }
+    }
+}
+
+/// What earlier members of the group write.
+type Earlier<'a> = BTreeMap<KeyspaceId, EarlierWrites<'a>>;
+
+/// What earlier members of the group write to one keyspace.
+#[derive(Debug, Default)]
+struct EarlierWrites<'a> {
+    keys: BTreeSet<&'a [u8]>,
+    ranges: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> EarlierWrites<'a> {
+    fn add(&mut self, written: Written<'a>) {
+        match written {
+            Written::Key(key) => drop(self.keys.insert(key)),
+            Written::Range(start, end) => self.ranges.push((start, end)),
+        }
+    }
+
+    /// Whether they write `key`.
+    fn have(&self, key: &[u8]) -> bool {
+        let covers = |(start, end): &(&[u8], &[u8])| *start <= key && is_below(key, end);
+        self.keys.contains(key) || self.ranges.iter().any(covers)
+    }
+
+    /// A key of `range` that they write.
+    fn first_in(&self, range: &KeyRange) -> Option<Vec<u8>> {
+        if let Some(key) = self.keys.range::<[u8], _>(range.bounds()).next() {
+            return Some(key.to_vec());
+        }
+        // Of a range and one that overlaps it, one begins in the other one.
+        let first = range.first_key();
+        self.ranges.iter().find_map(|(start, end)| {
+            let is_within = range.is_above_lower(start) && range.is_below_upper(start);
+            let covers = |first: &Vec<u8>| *start <= &first[..] && is_below(first, end);
+            let covered = || first.clone().filter(covers);
+            is_within.then(|| start.to_vec()).or_else(covered)
+        })
+    }
+}
 
 impl<'a> Entries<'a> {
-    /// Calls `visit` with the keyspace and key of each entry.
-    fn visit(self, mut visit: impl FnMut(KeyspaceId, &'a [u8]) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with the keyspace of each entry and what that writes.
+    fn visit(self, mut visit: impl FnMut(KeyspaceId, Written<'a>) -> Result<()>) -> Result<()> {
         let (encoded, count) = match self {
-            Self::Write(Write::One { keyspace, key, .. }) => return visit(keyspace.id(), key),
+            Self::Write(Write::One {
+                keyspace,
+                kind,
+                key,
+                value,
+            }) => return visit(keyspace.id(), Written::of(*kind, key, value)),
             Self::Write(Write::Batch { entries, count, .. }) => (*entries, *count),
             Self::Encoded(encoded, count) => (encoded, count),
         };
         let mut entries = BatchReader::entries(encoded, 0, count);
         let damaged = |_| Error::invalid_argument("a batch was damaged in memory");
         while let Some(entry) = entries.next().map_err(damaged)? {
-            visit(entry.keyspace, entry.key)?;
+            visit(
+                entry.keyspace,
+                Written::of(entry.kind, entry.key, entry.value),
+            )?;
         }
         Ok(())
     }
@@ -94,7 +158,7 @@ struct Changes<'a> {
 impl Changes<'_> {
     fn check_key(&self, keyspace: &KeyspaceCore, key: &[u8]) -> Result<()> {
         let earlier = self.earlier.get(&keyspace.id());
-        let is_changed = earlier.is_some_and(|keys| keys.contains(key))
+        let is_changed = earlier.is_some_and(|earlier| earlier.have(key))
             || !self.is_quiet && is_newer(&keyspace.state(), &self.engine.tables, key, self.since)?;
         if is_changed {
             return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
@@ -103,14 +167,12 @@ impl Changes<'_> {
     }
 
     fn check_range(&self, keyspace: &KeyspaceCore, range: &KeyRange) -> Result<()> {
-        let bounds = range.bounds();
-        if !is_ordered(bounds) {
+        if !is_ordered(range.bounds()) {
             return Ok(());
         }
         let earlier = self.earlier.get(&keyspace.id());
-        let earlier = earlier.and_then(|keys| keys.range::<[u8], _>(bounds).next());
-        let changed = match earlier {
-            Some(key) => Some(key.to_vec()),
+        let changed = match earlier.and_then(|earlier| earlier.first_in(range)) {
+            Some(key) => Some(key),
             None if self.is_quiet => None,
             None => newer_in(&keyspace.state(), &self.engine.tables, range, self.since)?,
         };
@@ -142,7 +204,7 @@ impl Changes<'_> {
             return Ok(());
         }
         let keyspaces = self.engine.keyspaces.load();
-        entries.visit(|id, key| {
+        entries.visit(|id, written| {
             let found = keyspaces.iter().find(|keyspace| keyspace.id() == id);
             let Some(keyspace) = found else {
                 return Err(Error::dropped(&id.to_string()));
@@ -151,9 +213,20 @@ impl Changes<'_> {
                 && !Arc::ptr_eq(active, &keyspace.state().active)
             {
                 // I1
+                let (Written::Key(key) | Written::Range(key, _)) = written;
                 return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
             }
-            self.check_key(keyspace, key)
+            match written {
+                Written::Key(key) => self.check_key(keyspace, key),
+                Written::Range(start, end) => {
+                    let upper = match end {
+                        [] => Bound::Unbounded,
+                        end => Bound::Excluded(end.into()),
+                    };
+                    let lower = Bound::Included(start.into());
+                    self.check_range(keyspace, &KeyRange { lower, upper })
+                }
+            }
         })
     }
 }
@@ -197,8 +270,8 @@ impl Engine {
                 changes.check(condition, member.entries)
             });
             decisions.push(match decided {
-                Ok(()) if Some(position) < needed => member.entries.visit(|keyspace, key| {
-                    earlier.entry(keyspace).or_default().insert(key);
+                Ok(()) if Some(position) < needed => member.entries.visit(|keyspace, written| {
+                    earlier.entry(keyspace).or_default().add(written);
                     Ok(())
                 }),
                 decided => decided,

@@ -95,12 +95,12 @@ impl Write<'_> {
     /// Whether no entry adds data.
     pub(crate) fn only_removes(&self) -> bool {
         match self {
-            Self::One { kind, .. } => *kind == Kind::Tombstone,
+            Self::One { kind, .. } => removes(*kind),
             Self::Batch { entries, count, .. } => {
                 let mut entries = BatchReader::entries(entries, 0, *count);
                 loop {
                     match entries.next() {
-                        Ok(Some(entry)) if entry.kind == Kind::Tombstone => {}
+                        Ok(Some(entry)) if removes(entry.kind) => {}
                         Ok(next) => return next.is_none(),
                         Err(_) => return false,
                     }
@@ -177,6 +177,11 @@ impl Write<'_> {
         let entries = BatchReader::entries(logged, base, self.count());
         insert_entries(entries, self.keyspaces())
     }
+}
+
+/// Whether entries of this kind add no data.
+fn removes(kind: Kind) -> bool {
+    matches!(kind, Kind::Tombstone | Kind::RangeTombstone)
 }
 
 fn insert_entries(

@@ -59,6 +59,12 @@ impl Inputs {
         files.iter().filter_map(grown).collect()
     }
 
+    /// How many range tombstones they have.
+    pub(super) fn range_tombstones(&self) -> u64 {
+        let counts = self.files().map(|file| file.meta.range_tombstones());
+        counts.fold(0, u64::saturating_add)
+    }
+
     pub(super) fn entries(&self) -> u64 {
         self.files().map(|file| file.meta.entries()).sum()
     }

@@ -11,13 +11,15 @@ use super::compaction_inputs::Inputs;
 use super::context::{garbage_records, on_disk, table_options, value_log_records};
 use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
-use crate::base::limits::LEVELS_MAX;
+use crate::base::limits::{KEY_BYTES_MAX, LEVELS_MAX};
+use crate::base::range_tombstones::largest_below;
 use crate::base::sync::Shared;
 use crate::base::{Cause, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, Targets};
+use crate::compact::ranges::JobRanges;
 use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
@@ -242,7 +244,8 @@ impl Engine {
             bytes_written,
             bytes_appended: appended,
             purpose: inputs.purpose.name(),
-            entries_dropped: entries_read - entries,
+            // Range tombstones that were divided are more entries than before.
+            entries_dropped: entries_read.saturating_sub(entries),
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())
@@ -307,7 +310,31 @@ impl Engine {
         let (compaction, options) = (inputs.compaction(claim), keyspace.options());
         let plan = OutputPlan::new(&tree, &compaction, &options);
         let ends = plan.subcompaction_ends(self.compactions_max());
-        ends.into_iter().map(Box::from).collect()
+        if inputs.range_tombstones() == 0 {
+            return ends.into_iter().map(Box::from).collect();
+        }
+        let mut ends: Vec<Box<[u8]>> = ends.into_iter().filter_map(part_end).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// The range tombstones of `inputs` in `part`.
+    fn ranges(&self, inputs: &Inputs, part: SubcompactionRange<'_>) -> Result<JobRanges> {
+        if inputs.range_tombstones() == 0 {
+            return Ok(JobRanges::default());
+        }
+        let mut all = Vec::new();
+        let has_any = |file: &&Shared<FileHandle>| file.meta.range_tombstones() > 0;
+        for file in inputs.files().filter(has_any) {
+            let table = self.tables.get(file.slot(), &file.meta)?;
+            let ranges = table.segments.iter().filter_map(|it| it.ranges.as_ref());
+            all.extend(ranges.flat_map(|ranges| ranges.all()).cloned());
+        }
+        // The output stays within the bounds of the inputs, or of the part.
+        let largest = inputs.files().map(|file| file.largest()).max();
+        let limit = part.to.map(largest_below).or(largest);
+        Ok(JobRanges::new(all, part.from, limit.unwrap_or_default()))
     }
 
     /// Writes the merged inputs of one subcompaction.
@@ -350,13 +377,18 @@ impl Engine {
             .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run))
             .map(|cursor| cursor.with(Arc::clone(&passed)));
         counters::add(&self.counters.subcompactions, 1);
+        let ranges = self.ranges(inputs, part)?;
         merge(
             MergingCursor::new(cursors.collect()),
             part,
             output,
             readers,
             folder,
-            |key| deeper.may_hold(key),
+            ranges,
+            |key, end| match end {
+                None => deeper.may_hold(key),
+                Some(end) => deeper.may_overlap(key, end),
+            },
         )
     }
 
@@ -411,5 +443,38 @@ impl Engine {
             in_transient_logs,
             Shared::clone(options),
         )
+    }
+}
+
+/// How many bytes of 255 stand at the end of a key that is right before another one, or nearly.
+const PART_END_BYTES: usize = 8;
+
+/// An end of a subcompaction near `key`, a little before it, for range tombstones: what is right before the end is a key, up
+/// to which the subcompaction covers all keys. The next one goes on with the end. `None` if there is no such key.
+fn part_end(key: &[u8]) -> Option<Box<[u8]>> {
+    let (last, before) = key.split_last()?;
+    if *last == 0 {
+        return (!before.is_empty()).then(|| key.into());
+    }
+    let mut end = key.to_vec();
+    *end.last_mut()? -= 1;
+    end.extend_from_slice(&[u8::MAX; PART_END_BYTES]);
+    end.push(0);
+    (end.len() <= KEY_BYTES_MAX).then(|| end.into())
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::{KEY_BYTES_MAX, part_end};
+
+    #[test]
+    fn a_part_ends_right_behind_a_key() {
+        for key in [&b"k"[..], b"k\0", b"\x01", b"\0\0", b"long key"] {
+            let end = part_end(key).unwrap();
+            assert!(*end <= *key && end.ends_with(&[0]) && end.len() > 1);
+        }
+        assert_eq!(part_end(b"\0"), None);
+        assert_eq!(part_end(&vec![7; KEY_BYTES_MAX]), None);
     }
 }

@@ -20,14 +20,15 @@ use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, OutputFiles};
+use crate::compact::ranges::JobRanges;
 use crate::compact::unsorted_values::write_ahead;
 use crate::compact::values::Values;
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
 use crate::manifest::names::FileName;
-use crate::manifest::{Level, ManifestState, Record};
-use crate::memtable::MemtableCursor;
+use crate::manifest::{Level, ManifestState, Record, Version};
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::{KeyspaceOptions, MediumOrder};
 use crate::policy;
 use crate::read::state::FrozenMemtable;
@@ -62,8 +63,10 @@ impl Engine {
             None,
         );
         let readers = self.read_points();
+        let ranges = flushed_ranges(&oldest.memtable, &version)?;
         if options.medium_order == MediumOrder::Written && !stay {
-            write_ahead(MemtableCursor::new(&oldest.memtable), &mut output, &readers)?;
+            let input = MemtableCursor::new(&oldest.memtable);
+            write_ahead(input, &mut output, &readers, &ranges)?;
         }
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
@@ -71,8 +74,9 @@ impl Engine {
             output,
             &readers,
             folder,
+            ranges,
             // Any deeper run may hold older versions.
-            |_| true,
+            |_, _| true,
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
         drop(version);
@@ -251,6 +255,21 @@ impl Engine {
             .is_some_and(|oldest| *oldest < first)
             .then_some(first)
     }
+}
+
+/// The range tombstones of `memtable`, the oldest one above `version`. They are older than whatever these two do not hold,
+/// so they need not reach beyond the keys that these do.
+fn flushed_ranges(memtable: &Memtable, version: &Version) -> Result<JobRanges> {
+    if !memtable.has_ranges() {
+        return Ok(JobRanges::default());
+    }
+    let mut last = MemtableCursor::new(memtable);
+    last.seek_to_last()?;
+    let own = last.is_valid().then(|| last.key());
+    let levels = version.levels().iter();
+    let largest = levels.filter_map(|level| level.largest()).chain(own).max();
+    let limit = largest.unwrap_or_default();
+    Ok(JobRanges::new(memtable.ranges(), None, limit))
 }
 
 /// Whether a flush of `oldest` keeps medium values in the table.

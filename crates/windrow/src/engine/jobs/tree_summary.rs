@@ -110,6 +110,7 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
+        range_tombstones: file.meta.range_tombstones(),
         sequence_min: file.meta.sequence_min(),
         transient_bytes: file.meta.transient_bytes(),
         pinned_bytes: pinned_bytes(version, &file.meta),

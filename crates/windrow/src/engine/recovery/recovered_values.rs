@@ -198,9 +198,10 @@ impl Target for Recovery<'_> {
         }
         let memtable = Arc::clone(&keyspace.state().active);
         let trailer = Trailer::new(entry.sequence, entry.kind);
-        memtable.insert(entry.key, trailer, entry.value);
         if trailer.is_tombstone() {
-            memtable.note_tombstone();
+            memtable.insert_tombstone(entry.key, trailer, entry.value);
+        } else {
+            memtable.insert(entry.key, trailer, entry.value);
         }
         if keyspace.is_memtable_full() {
             keyspace.rotate(entry.sequence);

@@ -164,7 +164,7 @@ fn one_entry() -> Vec<u8> {
 
 #[test]
 fn kinds_are_checked() {
-    let sound = [Kind::ValueLogPointer, Kind::Operand].map(Kind::code);
+    let sound = [Kind::ValueLogPointer, Kind::Operand, Kind::RangeTombstone].map(Kind::code);
     for code in (2..=255).filter(|code| !sound.contains(code)) {
         let mut payload = one_entry();
         payload[1] = code;

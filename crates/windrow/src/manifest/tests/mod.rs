@@ -126,6 +126,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             overwrites: 0,
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
+            range_tombstones: 0,
             references: SegmentReferences::default(),
         }]
         .into(),

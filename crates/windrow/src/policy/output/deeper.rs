@@ -50,6 +50,22 @@ impl<K: Ord + Clone> DeeperLevels<K> {
     where
         K: Borrow<Q>,
     {
+        self.first_from(key, |smallest| smallest <= key)
+    }
+
+    /// Whether a file may hold a key from `start`, which is not less than any key asked before, to before `end`.
+    pub(crate) fn may_overlap<Q: Ord + ?Sized>(&mut self, start: &Q, end: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.first_from(start, |smallest| smallest < end)
+    }
+
+    /// Whether `holds` is true of the smallest key of any level's first file that ends at `key` or behind it.
+    fn first_from<Q: Ord + ?Sized>(&mut self, key: &Q, holds: impl Fn(&Q) -> bool) -> bool
+    where
+        K: Borrow<Q>,
+    {
         self.levels.iter_mut().any(|level| {
             let rest = &level.ranges[level.position..];
             level.position += rest
@@ -59,7 +75,7 @@ impl<K: Ord + Clone> DeeperLevels<K> {
             level
                 .ranges
                 .get(level.position)
-                .is_some_and(|(smallest, _)| smallest.borrow() <= key)
+                .is_some_and(|(smallest, _)| holds(smallest.borrow()))
         })
     }
 }

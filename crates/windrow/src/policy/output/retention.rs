@@ -11,6 +11,9 @@
 //! the older one *joins* it. So the job meets chains of operands, which it folds, each with its base if that has joined
 //! too. An operand that is superseded itself supersedes what would join it.
 //!
+//! A range tombstone is a newer version of every older entry in its range. It is itself superseded by a newer one
+//! around it, and spent if nothing deeper may be in its range; versions of its first key alone do not supersede it.
+//!
 //! A flush follows the same rule, with deeper levels that may hold every key.
 
 use crate::base::{SequenceNumber, Trailer};
@@ -88,9 +91,48 @@ impl Met {
     }
 }
 
-/// Decides about one entry.
+impl Met {
+    /// Its sequence number.
+    pub(crate) fn sequence(self) -> SequenceNumber {
+        self.sequence
+    }
+
+    /// The next newer version of an entry: `newer`, the next one of its key, or the range tombstone `deleted`, the oldest
+    /// one above the entry that covers the key.
+    pub(crate) fn nearest(newer: Option<Self>, deleted: Option<SequenceNumber>) -> Option<Self> {
+        match (newer, deleted) {
+            (Some(newer), Some(deleted)) if newer.sequence < deleted => Some(newer),
+            (_, Some(sequence)) => Some(Self {
+                sequence,
+                hides: true,
+            }),
+            (newer, None) => newer,
+        }
+    }
+}
+
+/// Decides about a range tombstone.
 ///
-/// `newer` is the next newer version of the same key that the job met, kept or not. `deeper` says whether a level
+/// `around` is the next newer range tombstone that covers all of its range, kept or not. `deeper` says whether a level
+/// below the job's target may hold a key of the range; it is called only if every reader sees the range tombstone.
+pub(crate) fn keep_range(
+    sequence: SequenceNumber,
+    around: Option<SequenceNumber>,
+    readers: &ReadPoints,
+    deeper: impl FnOnce() -> bool,
+) -> Verdict {
+    if around.is_some_and(|around| !readers.sees(sequence, around)) {
+        Verdict::Superseded
+    } else if sequence <= readers.oldest() && !deeper() {
+        Verdict::Spent
+    } else {
+        Verdict::Keep
+    }
+}
+
+/// Decides about one entry that is no range tombstone.
+///
+/// `newer` is the [next newer version](Met::nearest) of its key that the job met, kept or not. `deeper` says whether a level
 /// below the job's target may hold the key; it is called only for a tombstone that every reader sees.
 pub(crate) fn keep(
     entry: Trailer,

@@ -21,6 +21,7 @@ fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
 /// Upper files of these lengths, with all values in place.
 fn upper(bytes: u64) -> UpperBytes {
     UpperBytes {
+        has_ranges: false,
         bytes,
         cut_bytes: bytes,
     }
@@ -100,6 +101,36 @@ fn space_limits_appends_in_the_last_level() {
         };
         assert_eq!([segments_max(3), segments_max(4)], expected, "{held:?}");
     }
+}
+
+// I3
+#[test]
+fn a_compaction_that_reads_range_tombstones_appends_nothing() {
+    let options = options(SegmentLimit::Fixed(4));
+    let tree = holding([0, 0, 600, 1000]);
+    let limits = segment_limits(&tree, &options);
+    let appends = Appends {
+        limits: &limits,
+        options: &options,
+    };
+    // The upper files, a file that would be appended to, or the one that has no space for a segment.
+    let appended = |has_ranges: bool, with_ranges: Option<usize>| {
+        let files = (1..5).map(|count| format!("10:{count}-{count}/1+segments={count}"));
+        let mut files: Vec<_> = files.map(|file| parse_file(&file)).collect();
+        if let Some(position) = with_ranges {
+            files[position].range_tombstones = 1;
+        }
+        let upper = UpperBytes {
+            has_ranges,
+            ..upper(20 * KIB)
+        };
+        let appended = appends.to(&tree, 3, &files, upper);
+        appended.iter().filter(|appended| **appended).count()
+    };
+    assert_eq!(appended(false, None), 3);
+    assert_eq!(appended(true, None), 0);
+    assert_eq!(appended(false, Some(0)), 3);
+    assert_eq!(appended(false, Some(3)), 0);
 }
 
 /// The entries of later segments are live. The entries that they supersede take space.

@@ -8,6 +8,7 @@ use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::output::Zones;
 use crate::policy::{
     Compaction, DeeperLevels, Met, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict, keep,
+    keep_range,
 };
 
 #[test]
@@ -87,6 +88,56 @@ fn versions_join_the_operands_that_readers_see_them_through() {
     }
 }
 
+#[test]
+fn range_tombstones_are_kept_for_readers_and_for_what_they_hide() {
+    use Verdict::{Keep, Spent, Superseded};
+    const NONE: &[SequenceNumber] = &[];
+    // (sequence, the next newer one around it, snapshots, visible, deeper data) -> verdict
+    for (sequence, around, snapshots, visible, deeper, expected) in [
+        (5, None, NONE, 9, true, Keep),
+        (5, None, NONE, 9, false, Spent),
+        (5, None, &[4], 9, false, Keep),
+        (5, None, &[5], 9, false, Spent),
+        (5, None, NONE, 4, false, Keep),
+        (5, Some(7), NONE, 9, true, Superseded),
+        (5, Some(7), &[6], 9, true, Keep),
+        (5, Some(7), &[6], 9, false, Spent),
+        (5, Some(7), &[4, 7], 9, true, Superseded),
+        (5, Some(10), NONE, 9, true, Keep),
+    ] {
+        let readers = ReadPoints::new(snapshots.to_vec(), visible);
+        let verdict = keep_range(sequence, around, &readers, || deeper);
+        assert_eq!(
+            verdict, expected,
+            "{sequence} below {around:?}, readers {readers:?}, deeper {deeper}"
+        );
+    }
+}
+
+/// An entry, the next newer version of its key, and the next newer range tombstone around it.
+#[test]
+fn a_range_tombstone_is_a_newer_version_of_what_it_covers() {
+    use Kind::{Operand, Value};
+    use Verdict::{Joins, Keep, Superseded};
+    const NONE: &[SequenceNumber] = &[];
+    for (newer, deleted, snapshots, expected) in [
+        (None, None, NONE, Keep),
+        (None, Some(7), NONE, Superseded),
+        (None, Some(7), &[6], Keep),
+        (Some((7, Operand)), None, NONE, Joins),
+        (Some((7, Operand)), Some(6), NONE, Superseded),
+        (Some((7, Operand)), Some(8), NONE, Joins),
+        (Some((7, Operand)), Some(6), &[5], Keep),
+        (Some((7, Value)), Some(8), &[7], Superseded),
+    ] {
+        let readers = ReadPoints::new(snapshots.to_vec(), 9);
+        let newer = newer.map(|(newer, kind)| Met::new(Trailer::new(newer, kind), Keep));
+        let nearest = Met::nearest(newer, deleted);
+        let verdict = keep(Trailer::new(5, Value), nearest, &readers, || true);
+        assert_eq!(verdict, expected, "{newer:?}, {deleted:?}, {snapshots:?}");
+    }
+}
+
 /// Deeper levels, and files that are appended to.
 #[test]
 fn deeper_levels_hold_the_ranges_of_their_files() {
@@ -105,6 +156,10 @@ fn deeper_levels_hold_the_ranges_of_their_files() {
     let expected = (10..20).chain(30..51).chain(60..66).chain(90..96);
     assert!(held(&[5, 7]).into_iter().eq(expected));
     assert!(!DeeperLevels::new(&tree, &claim(3, 0, 99), &[]).may_hold(&40));
+    let mut deeper = DeeperLevels::new(&tree, &claim(1, 0, 99), &[]);
+    let ranges = [(0, 10), (0, 11), (20, 30), (20, 31), (51, 90), (96, 99)];
+    let held = ranges.map(|(start, end)| deeper.may_overlap(&start, &end));
+    assert_eq!(held, [false, true, false, true, false, false]);
 }
 
 #[test]

@@ -22,19 +22,19 @@ use crate::table::{
 use crate::vfs::memory::MemoryVfs;
 
 /// The segments of files, oldest first.
-type Files = Vec<Vec<Vec<Entry>>>;
+pub(super) type Files = Vec<Vec<Vec<Entry>>>;
 
-struct Fixture {
+pub(super) struct Fixture {
     vfs: Arc<MemoryVfs>,
-    tables: Arc<OpenTables>,
-    version: Version,
+    pub(super) tables: Arc<OpenTables>,
+    pub(super) version: Version,
     /// Files opened to write them.
     opened_before: usize,
 }
 
 impl Fixture {
     /// A tree of these levels, from level 1 on.
-    fn new(levels: &[Files]) -> Self {
+    pub(super) fn new(levels: &[Files]) -> Self {
         let vfs = Arc::new(MemoryVfs::default());
         let mut number = 0;
         let mut write = |segments: &Vec<Vec<Entry>>| {
@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     /// Cursors over the segment runs of all levels, as for reads.
-    fn runs(&self) -> Vec<RunCursor<TableCursor>> {
+    pub(super) fn runs(&self) -> Vec<RunCursor<TableCursor>> {
         let levels = self.version.levels()[1..].iter();
         let runs = levels
             .flat_map(|level| (0..level.runs()).map(|run| Run::OfLevel(Shared::clone(level), run)));
@@ -82,7 +82,7 @@ impl Fixture {
             .collect()
     }
 
-    fn opened(&self) -> usize {
+    pub(super) fn opened(&self) -> usize {
         self.vfs.opened.load(Ordering::Relaxed) - self.opened_before
     }
 }

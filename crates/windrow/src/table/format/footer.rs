@@ -174,14 +174,28 @@ impl Footer {
         }
     }
 
-    /// The block with the references to value logs, which fills the space between the index partitions and the
-    /// top-level index. Its length is zero if there are no such references.
-    pub(crate) fn references(&self) -> Handle {
+    /// The space between the index partitions and the top-level index, for two blocks. Either may be absent.
+    fn lists(&self) -> Handle {
         let offset = self.partitions.end().unwrap_or(u64::MAX);
         Handle {
             offset,
             length: self.index.offset.saturating_sub(offset),
         }
+    }
+
+    /// The block with the references to value logs, and behind it that with range tombstones, which has `range_bytes`.
+    /// The length of an absent block is zero. `None` if there is less space.
+    pub(crate) fn references_and_ranges(&self, range_bytes: u64) -> Option<(Handle, Handle)> {
+        let lists = self.lists();
+        let references = Handle {
+            length: lists.length.checked_sub(range_bytes)?,
+            ..lists
+        };
+        let ranges = Handle {
+            offset: references.end()?,
+            length: range_bytes,
+        };
+        Some((references, ranges))
     }
 
     /// I1, for a footer at `end`.
@@ -193,10 +207,10 @@ impl Footer {
                 .all(|unit| *unit == Handle::default());
         let mut position = self.data().end();
         let mut long_enough = self.data().length > 0;
-        let references = self.references();
-        let references = (references.length > 0).then_some(&references);
+        let lists = self.lists();
+        let lists = (lists.length > 0).then_some(&lists);
         let handles = self.filters[..units].iter().chain([&self.partitions]);
-        let handles = handles.chain(references);
+        let handles = handles.chain(lists);
         for handle in handles.chain([&self.index, &self.properties]) {
             long_enough &= handle.length > TRAILER_BYTES as u64;
             position = position

@@ -28,6 +28,8 @@ pub(crate) struct SegmentMeta {
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,
+    /// How many of its entries are range tombstones; they are among the tombstones too.
+    pub(crate) range_tombstones: u32,
     pub(crate) references: SegmentReferences,
 }
 
@@ -41,7 +43,8 @@ pub(crate) struct FileMeta {
     pub(crate) segments: Segments,
 }
 
-/// The smallest and the largest key of a segment, in one allocation.
+/// The smallest and the largest key of a segment, in one allocation. No entry has a key outside of them, and no range
+/// tombstone of the segment counts there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FenceKeys {
     /// Both, one after the other.
@@ -125,7 +128,7 @@ impl SegmentMeta {
         &self.keys.bytes[..self.keys.smallest_length]
     }
 
-    /// The largest key.
+    /// The largest key, or a larger one up to which its range tombstones may reach.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
         &self.keys.bytes[self.keys.smallest_length..]
@@ -177,6 +180,11 @@ impl FileMeta {
     /// The tombstones of all segments.
     pub(crate) fn tombstones(&self) -> u64 {
         self.sum(|segment| segment.tombstones)
+    }
+
+    /// The range tombstones of all segments.
+    pub(crate) fn range_tombstones(&self) -> u64 {
+        self.sum(|segment| segment.range_tombstones.into())
     }
 
     /// The logical bytes of all segments.

@@ -6,6 +6,7 @@ mod footer;
 mod index;
 mod meta;
 mod properties;
+mod ranges;
 mod references;
 mod sums;
 
@@ -14,6 +15,7 @@ pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
 pub(crate) use meta::{FenceKeys, FileMeta, SegmentMeta, file_name};
 pub(crate) use properties::Properties;
+pub(crate) use ranges::{RangeBlock, put_ranges, read_ranges};
 pub(crate) use references::{
     LogReferences, LogSums, ReferenceList, References, Referred, SegmentReferences,
 };

@@ -13,6 +13,7 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 
 use super::meta::SegmentMeta;
+use super::ranges::RangeBlock;
 use super::references::{LogSums, ReferenceList};
 
 /// The first tag that a reader may skip.
@@ -27,6 +28,8 @@ const SEQUENCE_MAX_TAG: u64 = 6;
 const LOGICAL_BYTES: u64 = 7;
 const FILTER_BYTES: u64 = 8;
 const BLOCKS: u64 = 9;
+/// The block of range tombstones; absent if there are none.
+const RANGE_TOMBSTONES: u64 = 16;
 /// References to transient logs; absent if there are none.
 const TRANSIENT_REFERENCES: u64 = 19;
 /// The sums of the references to value logs; absent if there are none.
@@ -48,6 +51,8 @@ pub(crate) struct Properties {
     pub(crate) filter_bytes: u64,
     /// Data blocks.
     pub(crate) blocks: u64,
+    /// The block of its range tombstones, if there are any.
+    pub(crate) ranges: Option<RangeBlock>,
     /// The references of the entries to transient logs, if there are any.
     pub(crate) transient: Option<Arc<ReferenceList>>,
     /// The sums of their references to value logs, if there are any. The segment has a block with the list.
@@ -78,6 +83,12 @@ impl Properties {
             body.clear();
             put_varint(&mut body, number);
             put_varint(output, tag);
+            put_bytes(output, &body);
+        }
+        if let Some(ranges) = self.ranges {
+            body.clear();
+            ranges.encode(&mut body);
+            put_varint(output, RANGE_TOMBSTONES);
             put_bytes(output, &body);
         }
         if let Some(transient) = &self.transient {
@@ -133,6 +144,11 @@ impl Properties {
                 LOGICAL_BYTES => properties.logical_bytes = number(u64::MAX)?,
                 FILTER_BYTES => properties.filter_bytes = number(u64::MAX)?,
                 BLOCKS => properties.blocks = number(u64::MAX)?,
+                RANGE_TOMBSTONES => {
+                    let malformed = |_| start.error("a property of a table is malformed");
+                    properties.ranges = Some(RangeBlock::decode(body).map_err(malformed)?);
+                    continue;
+                }
                 TRANSIENT_REFERENCES => {
                     let list = ReferenceList::decode(body).ok();
                     let malformed = || start.error("the references of a table are malformed");
@@ -169,6 +185,7 @@ impl Properties {
             && self.sequence_max == meta.sequence_max
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
+            && self.ranges.map_or(0, |ranges| ranges.count) == meta.range_tombstones
             && meta
                 .references
                 .agree_with(self.transient.as_ref(), self.logs)
@@ -222,6 +239,10 @@ mod tests {
         }
         let expected = |file, entries, bytes| (FileNumber(file), Referred { entries, bytes });
         let properties = Properties {
+            ranges: Some(RangeBlock {
+                count: 3,
+                bytes: 90,
+            }),
             transient: references.transient(),
             logs: references.logs().log_sums(),
             ..sample()
@@ -239,7 +260,8 @@ mod tests {
         properties.encode(&mut payload);
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
         for (tag, body) in [
-            (TRANSIENT_REFERENCES, &[0][..]),
+            (RANGE_TOMBSTONES, &[0, 1][..]),
+            (TRANSIENT_REFERENCES, &[0]),
             (TRANSIENT_REFERENCES, &[1, 7, 0, 0]),
             (TRANSIENT_REFERENCES, &[2, 7, 1, 1, 0, 1, 1]),
             (TRANSIENT_REFERENCES, &[1, 7, 1]),
@@ -270,8 +292,8 @@ mod tests {
     fn unknown_fields_that_change_reads_are_refused() {
         let mut payload = Vec::new();
         sample().encode(&mut payload);
-        put_varint(&mut payload, 16);
-        put_bytes(&mut payload, b"range deletions");
+        put_varint(&mut payload, 17);
+        put_bytes(&mut payload, b"prefix filter");
         assert!(Properties::decode(&payload).unwrap_err().unsupported);
     }
 

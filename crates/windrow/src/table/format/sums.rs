@@ -15,6 +15,7 @@ pub(crate) enum Measure {
     /// Entries, every version counted.
     Entries,
     Tombstones,
+    RangeTombstones,
     /// Bytes in transient logs that the entries refer to.
     TransientBytes,
     /// Bytes in value logs that the entries refer to.
@@ -23,11 +24,12 @@ pub(crate) enum Measure {
     SupersededBytes,
 }
 
-const MEASURES: [Measure; 7] = [
+const MEASURES: [Measure; 8] = [
     Measure::Bytes,
     Measure::LogicalBytes,
     Measure::Entries,
     Measure::Tombstones,
+    Measure::RangeTombstones,
     Measure::TransientBytes,
     Measure::LogBytes,
     Measure::SupersededBytes,
@@ -76,6 +78,7 @@ impl FileMeta {
             Measure::LogicalBytes => self.logical_bytes(),
             Measure::Entries => self.entries(),
             Measure::Tombstones => self.tombstones(),
+            Measure::RangeTombstones => self.range_tombstones(),
             Measure::TransientBytes => self.transient_bytes(),
             Measure::LogBytes => self.log_bytes(),
             Measure::SupersededBytes => self.superseded_bytes(),

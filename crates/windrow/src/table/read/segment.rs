@@ -9,7 +9,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use crate::base::{Error, FileNumber, Held, Result, SegmentId};
+use crate::base::{Error, FileNumber, Held, RangeTombstones, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::cache::Marks;
 use crate::codec::Compression;
@@ -19,7 +19,7 @@ use crate::vfs::{File, read_exact_at};
 
 use super::super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, IndexPartition, Properties, ReferenceList, SegmentMeta,
-    TopLevelIndex, UnitLayout, footer_place,
+    TopLevelIndex, UnitLayout, footer_place, read_ranges,
 };
 use super::super::memory::{HeldPart, TableMemory};
 use super::filter::{FilterForm, PiecedFilter, SMALL_FILTER_BYTES, SegmentFilter, WholeFilter};
@@ -43,6 +43,8 @@ pub(crate) struct SegmentParts {
     unit_bytes: [u64; FILTER_UNITS_MAX],
     /// The block with the references to value logs; empty if there are none.
     references: Handle,
+    /// The range tombstones, if there are any, within the bounds of the segment.
+    pub(crate) ranges: Option<Arc<RangeTombstones>>,
     /// The blocks that readers may use in place in the mapping.
     pub(crate) marks: Marks,
     /// The bytes that the segment holds in memory without its filter and its partitions, itself included.
@@ -169,14 +171,20 @@ impl Segment {
         let footer = Footer::decode(footer, place, meta)
             .map_err(|error| error.in_file(name, place.offset))?;
         let mut properties = metadata.block(footer.properties, Properties::decode)?;
-        let references = footer.references();
+        let differ = || {
+            let what = "the properties differ from the manifest";
+            Error::corruption(name, footer.properties.offset, what)
+        };
+        let range_bytes = properties.ranges.map_or(0, |ranges| ranges.bytes);
+        let lists = footer.references_and_ranges(range_bytes);
+        let (references, ranges) = lists.ok_or_else(differ)?;
         if !properties.agree_with(meta) || properties.logs.is_some() != (references.length > 0) {
-            return Err(Error::corruption(
-                name,
-                footer.properties.offset,
-                "the properties differ from the manifest",
-            ));
+            return Err(differ());
         }
+        let ranges = properties.ranges.map(|block| {
+            let read = |payload: &[u8]| read_ranges(payload, block.count, meta.largest());
+            metadata.block(ranges, read).map(Arc::new)
+        });
         // Equal, and shared with the manifest.
         properties.transient = meta.references.transient_list().cloned();
         let index = metadata.block(footer.index, |payload| {
@@ -198,6 +206,7 @@ impl Segment {
             properties,
             unit_bytes,
             references,
+            ranges: ranges.transpose()?,
             held: Held::new(&memory.tables, 0),
         };
         parts.held.set(parts.count_bytes() as u64);
@@ -352,7 +361,8 @@ impl SegmentParts {
         let keys = self.properties.smallest.len() + self.properties.largest.len();
         let partitions = self.index.partitions() * size_of::<OnceLock<Arc<LoadedPartition>>>();
         let parts = size_of::<Segment>() + size_of::<Self>() + partitions;
-        parts + self.index.memory_bytes() + keys + self.marks.memory_bytes()
+        let ranges = self.ranges.as_ref().map_or(0, |it| it.memory_bytes());
+        parts + self.index.memory_bytes() + keys + ranges + self.marks.memory_bytes()
     }
 
     /// The places of the filter units, which follow the data blocks.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
+use crate::base::{Error, FileNumber, Kind, RangeTombstones, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::{BlockCache, FileSlot, MarkClock, Marks, OpenFile};
@@ -195,7 +195,7 @@ impl Table {
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
-    /// [`key_hash`](crate::codec::checksum::key_hash).
+    /// [`key_hash`](crate::codec::checksum::key_hash). The version may be a range tombstone that covers the key.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -216,15 +216,48 @@ impl Table {
             counters.filter_probes += u64::from(has_filter);
             if !passes {
                 counters.filter_rejects += 1;
-                continue;
+                if segment.ranges.is_none() {
+                    continue;
+                }
             }
-            let found = self.get_in(segment, key, sequence, counters)?;
+            let mut found = None;
+            if passes {
+                found = self.get_in(segment, key, sequence, counters)?;
+                let is_false = found.is_none() && has_filter;
+                counters.filter_false_positives += u64::from(is_false);
+            }
+            if let Some(ranges) = &segment.ranges {
+                found = self.get_among_ranges(ranges, key, sequence, found)?;
+            }
             if found.is_some() {
                 return Ok(found);
             }
-            counters.filter_false_positives += u64::from(has_filter);
         }
         Ok(None)
+    }
+
+    /// The newer one of `found` and the newest of `ranges` that covers `key`.
+    #[cold]
+    fn get_among_ranges(
+        &self,
+        ranges: &RangeTombstones,
+        key: &[u8],
+        sequence: SequenceNumber,
+        found: Option<Found>,
+    ) -> Result<Option<Found>> {
+        let deleted = ranges.newest(key, sequence).map(|range| range.sequence);
+        let is_older = |found: &Found, deleted| found.trailer.sequence() < deleted;
+        match deleted {
+            Some(deleted) if found.as_ref().is_none_or(|it| is_older(it, deleted)) => {
+                Ok(Some(Found {
+                    file: self.file()?,
+                    block: Block::Cached(Arc::default()),
+                    value: 0..0,
+                    trailer: Trailer::new(deleted, Kind::RangeTombstone),
+                }))
+            }
+            _ => Ok(found),
+        }
     }
 
     /// Partition `number` of the index of `segment`.

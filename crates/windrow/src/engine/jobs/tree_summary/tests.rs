@@ -48,6 +48,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         overwrites: random.below(entries + 1),
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
+        range_tombstones: 0,
         references: SegmentReferences::default(),
     }
 }
