@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use cursor::{TransactionCursor, TransactionRange};
 
-use super::bounds::key_range;
+use super::bounds::{key_range, start_and_end};
 use super::{Keyspace, Snapshot};
 use crate::base::{Error, Result};
 use crate::engine::{Handle, KeyspaceCore, TransactionCore};
@@ -207,6 +207,24 @@ impl Transaction {
     /// As [`insert`](Self::insert).
     pub fn remove(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.put(keyspace, key.as_ref(), None)
+    }
+
+    /// Removes all keys in `range` in this transaction, as [`Keyspace::delete_range`] does: those of the snapshot and those
+    /// that the transaction has set before. Under [`Isolation::Snapshot`] the commit fails if any key of the range was
+    /// written since the transaction began.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert); `InvalidArgument` if a bound is longer than a key can be.
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<()> {
+        let core = self.own(keyspace)?;
+        match start_and_end(&range)? {
+            Some((start, end)) => self.core.delete_range(core, &start, &end),
+            None => Ok(()),
+        }
     }
 
     fn put(&self, keyspace: &Keyspace, key: &[u8], value: Option<&[u8]>) -> Result<()> {

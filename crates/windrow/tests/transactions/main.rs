@@ -8,6 +8,7 @@ mod anomalies;
 mod common;
 mod conflicts;
 mod cursors;
+mod range_deletes;
 mod single_keys;
 mod threads;
 

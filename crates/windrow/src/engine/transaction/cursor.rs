@@ -1,6 +1,6 @@
 //! A cursor over the snapshot of a transaction with the transaction's own writes over it.
 //!
-//! A written key hides the entry of the snapshot, and a removal hides the key. The cursor also shows writes that the
+//! A written key hides the entry of the snapshot, a removal hides the key, and a deleted range is passed at once. The cursor also shows writes that the
 //! transaction makes while it is open, if they are still ahead of it: it looks its next own write up at each move.
 //!
 //! Invariants:
@@ -233,6 +233,7 @@ impl<'a> TransactionCursor<'a> {
     fn show(&mut self, direction: Direction, mut start: Option<Bound<Box<[u8]>>>) -> Result<bool> {
         let transaction = self.transaction;
         loop {
+            self.pass_deleted(direction)?;
             let writes = transaction.writes.borrow();
             let start_bound = match &start {
                 Some(start) => start.as_ref().map(AsRef::as_ref),
@@ -270,6 +271,30 @@ impl<'a> TransactionCursor<'a> {
             }
             start = None;
         }
+    }
+
+    /// Moves `base` out of the ranges that the transaction has deleted.
+    fn pass_deleted(&mut self, direction: Direction) -> Result<()> {
+        let transaction = self.transaction;
+        while self.place == BasePlace::AtEntry {
+            let writes = transaction.writes.borrow();
+            let Some((start, end)) = writes.deleted_around(&self.keyspace, self.base.key()) else {
+                return Ok(());
+            };
+            let found = match direction {
+                Direction::Forward if end.is_empty() => false,
+                Direction::Forward => self.base.moving().seek(end)?,
+                Direction::Backward => {
+                    if self.base.moving().seek(start)? {
+                        self.base.prev()?
+                    } else {
+                        self.base.moving().seek_to_last()?
+                    }
+                }
+            };
+            self.place_base(found, direction);
+        }
+        Ok(())
     }
 
     /// Shows the entry of `base`, if it is at one.

@@ -5,7 +5,7 @@
 //! commits decides in commit order. So transactions need no locks, readers and plain writers do not notice them, and
 //! plain writes conflict with them as other transactions do.
 //!
-//! The files: [`write_set`], the own writes; [`cursor`], a cursor over both; [`retry`], the wait before another try;
+//! The files: [`write_set`], the own writes; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both; [`retry`], the wait before another try;
 //! [`single_key`], changes of one key, which need no transaction.
 //!
 //! Invariants:
@@ -17,6 +17,7 @@
 //! Concurrency: owned by one thread. Cursors borrow the transaction, so it has cells.
 
 mod cursor;
+mod deleted_ranges;
 mod retry;
 mod single_key;
 mod write_set;
@@ -122,6 +123,20 @@ impl TransactionCore {
         self.check_reads()?;
         let mut writes = self.writes.borrow_mut();
         writes.put(keyspace, key, value.map(<[u8]>::to_vec))
+    }
+
+    /// Removes the keys from `start` to before `end`, or all from `start` on if `end` is empty.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(crate) fn delete_range(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        start: &[u8],
+        end: &[u8],
+    ) -> Result<()> {
+        self.check_reads()?;
+        self.writes.borrow_mut().delete_range(keyspace, start, end)
     }
 
     /// # Errors

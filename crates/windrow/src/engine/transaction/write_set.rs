@@ -1,7 +1,8 @@
 //! What a transaction has written so far, by keyspace, and how to undo it.
 //!
 //! Invariants:
-//! - I1: A key has one entry, its newest.
+//! - I1: A key has one entry, its newest. An entry of a key in a deleted range is newer than the deletion, so the deletions
+//!   come first in the encoded form.
 //! - I2: While a savepoint exists, each change is recorded together with what it replaced. So a roll-back restores the
 //!   state of its savepoint, newest change first.
 //! - I3: The encoded entries, and what savepoints keep, have together at most [`BATCH_BYTES_MAX`] bytes.
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::deleted_ranges::DeletedRanges;
 use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, Kind, Result};
 use crate::engine::{KeyspaceCore, Write};
@@ -41,6 +43,7 @@ pub(super) struct WriteSet {
 struct KeyspaceWrites {
     keyspace: Arc<KeyspaceCore>,
     entries: BTreeMap<Vec<u8>, Written>,
+    deleted: DeletedRanges,
 }
 
 /// A change, as it is undone.
@@ -48,9 +51,15 @@ struct KeyspaceWrites {
 struct Change {
     /// The position of its keyspace.
     keyspace: usize,
-    key: Vec<u8>,
-    /// What the key had before; `None` if the transaction had not written it.
-    before: Option<Written>,
+    undo: Undo,
+}
+
+/// What there was before a change.
+#[derive(Debug)]
+enum Undo {
+    /// The entry of a key; `None` if the transaction had not written it.
+    Entry(Vec<u8>, Option<Written>),
+    Deleted(DeletedRanges),
 }
 
 /// The entries of a write set in the form of a log record.
@@ -83,9 +92,25 @@ fn change_bytes(key: &[u8], before: Option<&Written>) -> usize {
     size_of::<Change>() + key.len() + value
 }
 
+/// The most bytes of encoded deletions.
+fn deleted_bytes(deleted: &DeletedRanges) -> usize {
+    ENTRY_BYTES_MAX * deleted.len() + deleted.bytes()
+}
+
+impl Undo {
+    /// The bytes of the change.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Entry(key, before) => change_bytes(key, before.as_ref()),
+            Self::Deleted(before) => size_of::<Change>() + deleted_bytes(before),
+        }
+    }
+}
+
 impl WriteSet {
     pub(super) fn is_empty(&self) -> bool {
-        self.keyspaces.iter().all(|it| it.entries.is_empty())
+        let is_empty = |it: &KeyspaceWrites| it.entries.is_empty() && it.deleted.is_empty();
+        self.keyspaces.iter().all(is_empty)
     }
 
     /// Sets the newest entry of `key`.
@@ -103,11 +128,7 @@ impl WriteSet {
         if !self.savepoints.is_empty() {
             changes_bytes += change_bytes(key, self.get(keyspace, key));
         }
-        if bytes + changes_bytes > BATCH_BYTES_MAX {
-            return Err(Error::invalid_argument(
-                "the writes of a transaction, with those that its savepoints keep, cannot be larger than 1 GiB",
-            ));
-        }
+        check_bytes(bytes + changes_bytes)?;
         self.bytes = bytes;
         self.changes_bytes = changes_bytes;
         let position = self.position_of(keyspace);
@@ -115,8 +136,62 @@ impl WriteSet {
         if !self.savepoints.is_empty() {
             self.changes.push(Change {
                 keyspace: position,
-                key: key.to_vec(),
-                before,
+                undo: Undo::Entry(key.to_vec(), before),
+            });
+        }
+        Ok(())
+    }
+
+    /// Deletes the keys from `start` to before `end`, or all from `start` on if `end` is empty.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(super) fn delete_range(
+        &mut self,
+        keyspace: &Arc<KeyspaceCore>,
+        start: &[u8],
+        end: &[u8],
+    ) -> Result<()> {
+        let position = self.position_of(keyspace);
+        let writes = &self.keyspaces[position];
+        let mut deleted = writes.deleted.clone();
+        deleted.add(start.to_vec(), end.to_vec());
+        let upper = match end {
+            [] => Bound::Unbounded,
+            end => Bound::Excluded(end),
+        };
+        let covered = writes
+            .entries
+            .range::<[u8], _>((Bound::Included(start), upper));
+        let covered: Vec<Vec<u8>> = covered.map(|(key, _)| key.clone()).collect();
+        let bytes = self.bytes + deleted_bytes(&deleted) - deleted_bytes(&writes.deleted);
+        let has_savepoint = !self.savepoints.is_empty();
+        let mut changes_bytes = self.changes_bytes;
+        if has_savepoint {
+            changes_bytes += size_of::<Change>() + deleted_bytes(&writes.deleted);
+            let entries = covered
+                .iter()
+                .map(|key| change_bytes(key, writes.entries.get(key)));
+            changes_bytes += entries.sum::<usize>();
+        }
+        check_bytes(bytes + changes_bytes)?;
+        self.bytes = bytes;
+        self.changes_bytes = changes_bytes;
+        for key in covered {
+            let before = self.set(position, key.clone(), None);
+            if has_savepoint {
+                let undo = Undo::Entry(key, before);
+                self.changes.push(Change {
+                    keyspace: position,
+                    undo,
+                });
+            }
+        }
+        let before = std::mem::replace(&mut self.keyspaces[position].deleted, deleted);
+        if has_savepoint {
+            self.changes.push(Change {
+                keyspace: position,
+                undo: Undo::Deleted(before),
             });
         }
         Ok(())
@@ -143,20 +218,32 @@ impl WriteSet {
             self.keyspaces.push(KeyspaceWrites {
                 keyspace: Arc::clone(keyspace),
                 entries: BTreeMap::new(),
+                deleted: DeletedRanges::default(),
             });
             self.keyspaces.len() - 1
         })
     }
 
-    fn of(&self, keyspace: &Arc<KeyspaceCore>) -> Option<&BTreeMap<Vec<u8>, Written>> {
+    fn of(&self, keyspace: &Arc<KeyspaceCore>) -> Option<&KeyspaceWrites> {
         let mut keyspaces = self.keyspaces.iter();
-        let found = keyspaces.find(|it| Arc::ptr_eq(&it.keyspace, keyspace));
-        found.map(|it| &it.entries)
+        keyspaces.find(|it| Arc::ptr_eq(&it.keyspace, keyspace))
     }
 
-    /// The entry of `key`, if the transaction has written it.
+    /// The entry of `key`, if the transaction has written it or deleted a range around it.
     pub(super) fn get(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8]) -> Option<&Written> {
-        self.of(keyspace)?.get(key)
+        let writes = self.of(keyspace)?;
+        let is_deleted = || writes.deleted.around(key).is_some();
+        let entry = writes.entries.get(key);
+        entry.or_else(|| is_deleted().then_some(&None))
+    }
+
+    /// The deleted range that has `key`, as its start and end; the end is empty if it has none.
+    pub(super) fn deleted_around(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+    ) -> Option<(&[u8], &[u8])> {
+        self.of(keyspace)?.deleted.around(key)
     }
 
     /// The first written key within `bounds`, and its entry.
@@ -165,8 +252,8 @@ impl WriteSet {
         keyspace: &Arc<KeyspaceCore>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Option<(&[u8], &Written)> {
-        let entries = self.of(keyspace).filter(|_| is_ordered(bounds))?;
-        let (key, written) = entries.range::<[u8], _>(bounds).next()?;
+        let writes = self.of(keyspace).filter(|_| is_ordered(bounds))?;
+        let (key, written) = writes.entries.range::<[u8], _>(bounds).next()?;
         Some((key, written))
     }
 
@@ -176,8 +263,8 @@ impl WriteSet {
         keyspace: &Arc<KeyspaceCore>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Option<(&[u8], &Written)> {
-        let entries = self.of(keyspace).filter(|_| is_ordered(bounds))?;
-        let (key, written) = entries.range::<[u8], _>(bounds).next_back()?;
+        let writes = self.of(keyspace).filter(|_| is_ordered(bounds))?;
+        let (key, written) = writes.entries.range::<[u8], _>(bounds).next_back()?;
         Some((key, written))
     }
 
@@ -205,26 +292,46 @@ impl WriteSet {
         while self.changes.len() > length
             && let Some(change) = self.changes.pop()
         {
-            self.changes_bytes -= change_bytes(&change.key, change.before.as_ref());
-            if let Some(before) = &change.before {
-                self.bytes += entry_bytes(&change.key, before);
+            self.changes_bytes -= change.undo.bytes();
+            match change.undo {
+                Undo::Entry(key, before) => {
+                    if let Some(before) = &before {
+                        self.bytes += entry_bytes(&key, before);
+                    }
+                    self.set(change.keyspace, key, before);
+                }
+                Undo::Deleted(before) => {
+                    let deleted = &mut self.keyspaces[change.keyspace].deleted;
+                    self.bytes += deleted_bytes(&before);
+                    self.bytes -= deleted_bytes(deleted);
+                    *deleted = before;
+                }
             }
-            self.set(change.keyspace, change.key, change.before);
         }
         Ok(())
     }
 
-    /// The entries, keyspace by keyspace and in the order of keys.
+    /// The entries, keyspace by keyspace: the deleted ranges, then the others in the order of keys (I1).
     pub(super) fn encode(&self) -> EncodedWrites {
         let mut encoded = EncodedWrites {
             entries: Vec::with_capacity(self.bytes),
             ..EncodedWrites::default()
         };
-        for KeyspaceWrites { keyspace, entries } in &self.keyspaces {
-            if entries.is_empty() {
+        for writes in &self.keyspaces {
+            let KeyspaceWrites {
+                keyspace,
+                entries,
+                deleted,
+            } = writes;
+            if entries.is_empty() && deleted.is_empty() {
                 continue;
             }
             encoded.keyspaces.push(Arc::clone(keyspace));
+            for (start, end) in deleted.iter() {
+                let kind = Kind::RangeTombstone;
+                batch::put_entry(&mut encoded.entries, keyspace.id(), kind, start, end);
+                encoded.count += 1;
+            }
             for (key, written) in entries {
                 let (kind, value) = match written {
                     Some(value) => (Kind::Value, &value[..]),
@@ -237,6 +344,17 @@ impl WriteSet {
         }
         encoded
     }
+}
+
+/// # Errors
+/// `InvalidArgument` if a write set would have more than its most bytes (I3).
+fn check_bytes(bytes: usize) -> Result<()> {
+    if bytes > BATCH_BYTES_MAX {
+        return Err(Error::invalid_argument(
+            "the writes of a transaction, with those that its savepoints keep, cannot be larger than 1 GiB",
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

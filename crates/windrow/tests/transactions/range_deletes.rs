@@ -1,0 +1,219 @@
+//! Range deletes in transactions, and those of others that transactions depend on.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use windrow::{Isolation, Transaction};
+
+use super::common::Random;
+use super::{Store, is_conflict};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number:03}").into_bytes()
+}
+
+/// Keys b, d, f, h.
+fn store() -> Store {
+    Store::with(&[("b", "1"), ("d", "2"), ("f", "3"), ("h", "4")])
+}
+
+/// What happens to a write after it.
+fn settlements() -> [fn(&Store); 3] {
+    [
+        |_| {},
+        |store| store.db.flush().unwrap(),
+        |store| store.keyspace.compact_range::<&[u8]>(..).unwrap(),
+    ]
+}
+
+/// A read of a transaction.
+type Read = fn(&Store, &Transaction);
+
+#[test]
+fn reads_notice_range_deletes_around_them() {
+    let reads: [(Read, &str); 4] = [
+        (|store, it| drop(it.get(&store.keyspace, "d").unwrap()), "d"),
+        // An absent key in the range.
+        (|store, it| drop(it.get(&store.keyspace, "e").unwrap()), "e"),
+        // The deleted range begins before the range that is read.
+        (
+            |store, it| assert_eq!(it.range(&store.keyspace, "cc".."e").unwrap().count(), 1),
+            "cc",
+        ),
+        // The deleted range begins in the range that is read.
+        (
+            |store, it| assert_eq!(it.range(&store.keyspace, "a".."e").unwrap().count(), 2),
+            "c",
+        ),
+    ];
+    for (read, at) in reads {
+        for settle in settlements() {
+            for (range, is_noticed) in [("c".."ee", true), ("i".."z", false)] {
+                let store = store();
+                let transaction = store.db.transaction_with(Isolation::Serializable);
+                read(&store, &transaction);
+                transaction.insert(&store.keyspace, "x", "written").unwrap();
+                store.keyspace.delete_range(range).unwrap();
+                settle(&store);
+                let outcome = transaction.commit();
+                let key = outcome.as_ref().err().and_then(|it| it.conflict());
+                assert_eq!(key, is_noticed.then_some(("data", at.as_bytes())));
+                assert_eq!(is_conflict(outcome), is_noticed);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_delete_under_a_snapshot_conflicts_with_writes_in_its_range() {
+    let others: [(Read, bool); 5] = [
+        (
+            |store, _| store.keyspace.insert("d", "other").unwrap(),
+            true,
+        ),
+        (
+            |store, _| store.keyspace.insert("e", "other").unwrap(),
+            true,
+        ),
+        (
+            |store, _| store.keyspace.insert("g", "other").unwrap(),
+            false,
+        ),
+        (
+            |store, _| store.keyspace.delete_range("a".."cc").unwrap(),
+            true,
+        ),
+        (
+            |store, _| store.keyspace.delete_range("f"..).unwrap(),
+            false,
+        ),
+    ];
+    for (other, is_conflicting) in others {
+        for settle in settlements() {
+            let store = store();
+            let transaction = store.db.transaction_with(Isolation::Snapshot);
+            transaction.delete_range(&store.keyspace, "c".."f").unwrap();
+            other(&store, &transaction);
+            settle(&store);
+            assert_eq!(is_conflict(transaction.commit()), is_conflicting);
+        }
+    }
+}
+
+#[test]
+fn single_key_changes_notice_range_deletes() {
+    let store = store();
+    let mut calls = 0;
+    let changed = store.keyspace.update("d", |old| {
+        calls += 1;
+        if calls == 1 {
+            store.keyspace.delete_range("c".."e").unwrap();
+        }
+        Some(old.map_or(b"none".to_vec(), <[u8]>::to_vec))
+    });
+    assert_eq!(changed.unwrap().as_deref(), Some(&b"none"[..]));
+    assert_eq!(calls, 2);
+    store.keyspace.delete_range("a".."c").unwrap();
+    assert_eq!(store.keyspace.fetch_remove("b").unwrap(), None);
+    assert!(store.keyspace.insert_if_absent("b", "new").unwrap());
+}
+
+fn compare(store: &Store, transaction: &Transaction, model: &Model, random: &mut Random) {
+    let entries = || transaction.iter(&store.keyspace).unwrap();
+    let found: Vec<_> = entries().map(Result::unwrap).collect();
+    let expected: Vec<_> = model.clone().into_iter().collect();
+    assert_eq!(found, expected);
+    let mut found: Vec<_> = entries().rev().map(Result::unwrap).collect();
+    found.reverse();
+    assert_eq!(found, expected);
+    for _ in 0..10 {
+        let key = key(random.below(210));
+        let found = transaction.get(&store.keyspace, &key).unwrap();
+        assert_eq!(found.as_ref(), model.get(&key));
+        let range = (Bound::Included(&key[..]), Bound::Unbounded);
+        let mut own = transaction.range::<&[u8]>(&store.keyspace, range).unwrap();
+        let first = own.next().map(|entry| entry.unwrap().0);
+        assert_eq!(first.as_ref(), model.range(key..).next().map(|it| it.0));
+    }
+    let mut cursor = transaction.cursor(&store.keyspace).unwrap();
+    let mut at: Option<usize> = None;
+    for _ in 0..30 {
+        let (found, place) = match (random.below(5), at) {
+            (0 | 1, Some(at)) => (cursor.next().unwrap(), Some(at + 1)),
+            (2 | 3, Some(at)) => (cursor.prev().unwrap(), at.checked_sub(1)),
+            _ => {
+                let key = key(random.below(210));
+                let place = expected.partition_point(|(other, _)| *other < key);
+                (cursor.seek(&key).unwrap(), Some(place))
+            }
+        };
+        at = place.filter(|place| *place < expected.len());
+        assert_eq!(found, at.is_some());
+        if let Some(at) = at {
+            let (key, value) = &expected[at];
+            assert_eq!(
+                (cursor.key(), cursor.value().unwrap()),
+                (&key[..], &value[..])
+            );
+        }
+    }
+}
+
+#[test]
+fn a_transaction_sees_its_own_range_deletes() {
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let store = Store::new();
+        let mut model = Model::new();
+        for number in 0..200 {
+            let value = format!("old {number}").into_bytes();
+            store.keyspace.insert(key(number), &value).unwrap();
+            model.insert(key(number), value);
+        }
+        let transaction = store.db.transaction();
+        let mut savepoints = Vec::new();
+        for step in 0..60 {
+            let at = random.below(200);
+            match random.below(12) {
+                0..3 => {
+                    let end = at + random.below(40);
+                    let is_open = random.below(10) == 0;
+                    let upper = if is_open {
+                        Bound::Unbounded
+                    } else {
+                        Bound::Excluded(key(end))
+                    };
+                    let range = (Bound::Included(key(at)), upper);
+                    transaction.delete_range(&store.keyspace, range).unwrap();
+                    model.retain(|it, _| *it < key(at) || !is_open && *it >= key(end));
+                }
+                3 => {
+                    transaction.remove(&store.keyspace, key(at)).unwrap();
+                    model.remove(&key(at));
+                }
+                4 => savepoints.push((transaction.savepoint(), model.clone())),
+                5 if !savepoints.is_empty() => {
+                    let last = random.below(savepoints.len() as u64);
+                    savepoints.truncate(usize::try_from(last).unwrap() + 1);
+                    let (savepoint, state) = savepoints.last().unwrap();
+                    transaction.roll_back_to(*savepoint).unwrap();
+                    model.clone_from(state);
+                }
+                6 => compare(&store, &transaction, &model, &mut random),
+                _ => {
+                    let value = format!("new {step}").into_bytes();
+                    transaction
+                        .insert(&store.keyspace, key(at), &value)
+                        .unwrap();
+                    model.insert(key(at), value);
+                }
+            }
+        }
+        compare(&store, &transaction, &model, &mut random);
+        transaction.commit().unwrap();
+        let found: Vec<_> = store.keyspace.iter().unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, model.into_iter().collect::<Vec<_>>());
+    }
+}
