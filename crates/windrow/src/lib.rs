@@ -50,8 +50,9 @@ mod value;
 pub mod vfs;
 
 pub use api::{
-    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, MergedCursor, Range,
-    Savepoint, Snapshot, Transaction, TransactionCursor, TransactionRange, View,
+    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, MergedCursor,
+    PreparedTransaction, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
+    TransactionRange, View,
 };
 pub use base::limits;
 pub use base::{

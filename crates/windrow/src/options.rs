@@ -44,6 +44,10 @@ pub struct Options {
     /// process, and give `cache_bytes` more memory.
     pub block_source: BlockSource,
 
+    /// How long a transaction waits for each lock, unless it says otherwise. Default a second. Then it fails with
+    /// `TimedOut`. Deadlocks are found without it. Set more if transactions hold locks for long.
+    pub lock_timeout: Duration,
+
     // Resources
     /// Size of Windrow's own block cache, in bytes. Default 64 MiB. With mapped blocks only
     /// compressed tables use it.
@@ -91,6 +95,7 @@ impl Default for Options {
             error_if_exists: false,
             durability: Durability::default(),
             block_source: BlockSource::default(),
+            lock_timeout: Duration::from_secs(1),
             cache_bytes: 64 << 20,
             max_wal_bytes: 512 << 20,
             background_threads: 2,

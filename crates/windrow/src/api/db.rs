@@ -9,8 +9,9 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Batch, Keyspace, MergedCursor, Snapshot, Transaction};
+use super::{Batch, Keyspace, MergedCursor, PreparedTransaction, Snapshot, Transaction};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::{Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
 use crate::options::{Durability, Isolation, KeyspaceOptions, Options};
@@ -91,7 +92,8 @@ impl Db {
     /// [`Options::keyspace`].
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty name or one longer than 255 bytes; `NotFound` if a database that is open for
+    /// `InvalidArgument` for an empty name, one longer than 255 bytes, or `windrow.prepared`, which holds prepared
+    /// transactions; `NotFound` if a database that is open for
     /// reading has no such keyspace; `NoSpace` (nothing has changed); `Poisoned`; `Closed`.
     ///
     /// # Durability
@@ -152,7 +154,7 @@ impl Db {
         self.handle.engine().swap_keyspaces(first, second)
     }
 
-    /// The names of all keyspaces, sorted.
+    /// The names of all keyspaces, sorted, without that of prepared transactions.
     pub fn keyspace_names(&self) -> Vec<String> {
         self.handle.engine().keyspace_names()
     }
@@ -249,6 +251,34 @@ impl Db {
         Transaction::new(&self.handle, isolation)
     }
 
+    /// Begins a [`Transaction`] that locks the keys that it writes or reads for update. It waits for each lock at most for
+    /// [`Options::lock_timeout`].
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let stock = db.keyspace("stock")?;
+    /// stock.insert("apples", "3")?;
+    ///
+    /// let transaction = db.locking_transaction();
+    /// // Other locking transactions wait here until this one has ended, and read what it has written.
+    /// let apples = transaction.get_for_update(&stock, "apples")?;
+    /// assert_eq!(apples.as_deref(), Some(&b"3"[..]));
+    /// transaction.insert(&stock, "apples", "2")?;
+    /// transaction.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn locking_transaction(&self) -> Transaction {
+        self.locking_transaction_with(self.handle.engine().options().lock_timeout)
+    }
+
+    /// Begins a locking [`Transaction`] that waits for each lock at most for `timeout`; zero for not at all.
+    pub fn locking_transaction_with(&self, timeout: Duration) -> Transaction {
+        Transaction::locking(&self.handle, timeout)
+    }
+
     /// Runs `work` in a transaction with [`Isolation::Serializable`] and commits it. After a conflict it waits for a
     /// short random time and begins again with a new transaction, up to 200 times. An error of `work` ends the
     /// transaction without a commit; `work` can return a `Conflict` to be tried again.
@@ -292,16 +322,41 @@ impl Db {
         &self,
         isolation: Isolation,
         durability: Durability,
+        work: impl FnMut(&Transaction) -> Result<R>,
+    ) -> Result<R> {
+        self.transact_in(|| self.transaction_with(isolation), durability, work)
+    }
+
+    /// Runs `work` in a locking transaction and commits it with the given durability. After a conflict or a deadlock it
+    /// begins again as [`transact`](Self::transact) does.
+    ///
+    /// # Errors
+    /// As [`transact`](Self::transact); [`TimedOut`](ErrorKind::TimedOut).
+    pub fn transact_locking<R>(
+        &self,
+        durability: Durability,
+        work: impl FnMut(&Transaction) -> Result<R>,
+    ) -> Result<R> {
+        self.transact_in(|| self.locking_transaction(), durability, work)
+    }
+
+    fn transact_in<R>(
+        &self,
+        begin: impl Fn() -> Transaction,
+        durability: Durability,
         mut work: impl FnMut(&Transaction) -> Result<R>,
     ) -> Result<R> {
         let mut tries = 0;
         loop {
-            let transaction = self.transaction_with(isolation);
+            let transaction = begin();
             let outcome = work(&transaction)
                 .and_then(|outcome| transaction.commit_with(durability).map(|()| outcome));
             tries += 1;
             match outcome {
-                Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
+                Err(error)
+                    if [ErrorKind::Conflict, ErrorKind::Deadlock].contains(&error.kind())
+                        && tries < TRIES_MAX =>
+                {
                     self.handle.engine().wait_to_retry(tries);
                 }
                 outcome => return outcome,
@@ -322,6 +377,19 @@ impl Db {
     /// Sets [`Options::compaction_bytes_per_second`] until the close; 0 for no limit. Jobs that run follow it, too.
     pub fn set_compaction_bytes_per_second(&self, bytes: u64) {
         self.handle.engine().set_compaction_rate(bytes);
+    }
+
+    /// The names of the prepared transactions, sorted: those of this open, and those that a crash or a close has left. See
+    /// [`Transaction::prepare`].
+    pub fn prepared_transactions(&self) -> Vec<String> {
+        self.handle.engine().prepared_transactions().names()
+    }
+
+    /// The prepared transaction `name`, if there is one.
+    pub fn prepared_transaction(&self, name: &str) -> Option<PreparedTransaction> {
+        let prepared = self.handle.engine().prepared_transactions();
+        let is_there = prepared.contains(name);
+        is_there.then(|| PreparedTransaction::new(Arc::clone(&self.handle), name.to_owned()))
     }
 
     /// Makes all acknowledged writes durable: they survive a power failure.

@@ -7,13 +7,14 @@ mod cursor;
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use cursor::{TransactionCursor, TransactionRange};
 
 use super::bounds::{key_range, start_and_end};
-use super::{Keyspace, Snapshot};
+use super::{Keyspace, PreparedTransaction, Snapshot};
 use crate::base::{Error, Result};
-use crate::engine::{Handle, KeyspaceCore, TransactionCore};
+use crate::engine::{Handle, Intent, KeyspaceCore, SavepointId, TransactionCore};
 use crate::options::{self, Durability, Isolation};
 use crate::read::visible::KeyRange;
 
@@ -24,7 +25,22 @@ use crate::read::visible::KeyRange;
 /// if another write has changed in the meantime what the transaction depends on: see [`Isolation`]. This includes writes
 /// without a transaction. Then a new transaction must read again: [`Db::transact`](super::Db::transact) does that.
 ///
-/// A transaction takes no locks and makes nobody wait. A drop without a commit discards its writes. It holds a snapshot,
+/// # Optimistic and locking transactions
+/// An optimistic transaction ([`Db::transaction`](super::Db::transaction)) takes no locks and makes nobody wait.
+///
+/// A locking one ([`Db::locking_transaction`](super::Db::locking_transaction)) locks a key when it writes it, at
+/// [`get_for_update`](Self::get_for_update) and, beside others, at [`get_for_share`](Self::get_for_share). It keeps its
+/// locks to its end; other locking transactions wait, in their order. A read under a lock gives the newest value, not that
+/// of the snapshot. So a commit does not fail for what other locking transactions have done, as long as all reads that
+/// matter are under locks. All other reads, and ranges, are of the snapshot, and the commit covers them as in an
+/// optimistic transaction. Writes without locks do not wait, and the commit fails if one has changed a locked key.
+/// A locking transaction is always [`Serializable`](Isolation::Serializable).
+///
+/// A lock that is not free in time is [`TimedOut`](crate::ErrorKind::TimedOut), and one that can never be free is a
+/// [`Deadlock`](crate::ErrorKind::Deadlock). The transaction should be rolled back then, so that the others go on.
+///
+/// # Resources
+/// A drop without a commit discards the writes and releases the locks. A transaction holds a snapshot,
 /// so compactions keep old versions while it lives. A transaction with
 /// more than [`TRANSACTION_READS_BYTES_MAX`](crate::limits::TRANSACTION_READS_BYTES_MAX) bytes of keys that it has read
 /// can only read on.
@@ -55,50 +71,76 @@ pub struct Transaction {
     handle: Arc<Handle>,
 }
 
-/// A state of the writes of a transaction, to which it can be rolled back.
+/// A state of the writes and locks of a transaction, to which it can be rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Savepoint(u64);
+pub struct Savepoint(SavepointId);
 
 impl Transaction {
     pub(super) fn new(handle: &Arc<Handle>, isolation: Isolation) -> Self {
         let snapshot = Snapshot::new(Arc::clone(handle));
         Self {
-            core: TransactionCore::new(snapshot.sequence(), isolation),
+            core: TransactionCore::new(handle.engine(), snapshot.sequence(), isolation),
             snapshot,
             handle: Arc::clone(handle),
         }
     }
 
-    /// The state that the transaction reads, without its own writes. Reads of it are not covered by the commit.
+    pub(super) fn locking(handle: &Arc<Handle>, timeout: Duration) -> Self {
+        let snapshot = Snapshot::new(Arc::clone(handle));
+        Self {
+            core: TransactionCore::locking(handle.engine(), snapshot.sequence(), timeout),
+            snapshot,
+            handle: Arc::clone(handle),
+        }
+    }
+
+    /// The state at the beginning of the transaction. Reads of it are not covered by the commit.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The value of `key`, or `None` if the key does not exist.
+    /// The value of `key`, or `None` if the key does not exist. It is that of the snapshot, or that of an own write or a
+    /// lock that the transaction has.
     ///
     /// # Errors
     /// As [`View::get`](super::View::get), except that a dropped keyspace stays readable; `InvalidArgument` for a keyspace
     /// of another database, in this and in all other methods.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.read(keyspace, key.as_ref(), false)
+        self.read(keyspace, key.as_ref(), Intent::Plain)
     }
 
-    /// The value of `key`. The commit fails if the key has changed, under each isolation.
+    /// The value of `key`. The commit fails if the key has changed, under each isolation. A locking transaction locks the
+    /// key first and reads its newest value.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get`](Self::get). With locks: [`Deadlock`](crate::ErrorKind::Deadlock);
+    /// [`TimedOut`](crate::ErrorKind::TimedOut); [`Conflict`](crate::ErrorKind::Conflict) if a write without a lock has
+    /// changed the key since it was locked; `NotFound` for a dropped keyspace.
     pub fn get_for_update(
         &self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Vec<u8>>> {
-        self.read(keyspace, key.as_ref(), true)
+        self.read(keyspace, key.as_ref(), Intent::Update)
     }
 
-    fn read(&self, keyspace: &Keyspace, key: &[u8], for_update: bool) -> Result<Option<Vec<u8>>> {
+    /// The same as [`get_for_update`](Self::get_for_update), except that locking transactions share the lock of the key
+    /// until one of them writes it. Two that share a lock and both want to write are a deadlock.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Self::get_for_update).
+    pub fn get_for_share(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Vec<u8>>> {
+        self.read(keyspace, key.as_ref(), Intent::Share)
+    }
+
+    fn read(&self, keyspace: &Keyspace, key: &[u8], intent: Intent) -> Result<Option<Vec<u8>>> {
         options::check_key(key)?;
         let core = self.own(keyspace)?;
-        self.core.get(self.handle.engine(), core, key, for_update)
+        self.core.get(self.handle.engine(), core, key, intent)
     }
 
     /// The values of `keys`, in the order of `keys`.
@@ -149,7 +191,7 @@ impl Transaction {
         self.cursor_over(keyspace, KeyRange::prefix(prefix.as_ref()))
     }
 
-    /// All entries in order.
+    /// All entries in order. A write that the transaction makes meanwhile shows if it is ahead of the iterator.
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).
@@ -161,7 +203,8 @@ impl Transaction {
         self.range_over(keyspace, KeyRange::ALL)
     }
 
-    /// The entries whose keys are in `range`, in order.
+    /// The entries whose keys are in `range`, in order. A write that the transaction makes meanwhile shows if it is ahead
+    /// of the iterator.
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).
@@ -173,7 +216,8 @@ impl Transaction {
         self.range_over(keyspace, key_range(&range))
     }
 
-    /// The entries whose keys begin with `prefix`, in order.
+    /// The entries whose keys begin with `prefix`, in order. A write that the transaction makes meanwhile shows if it is
+    /// ahead of the iterator.
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).
@@ -189,8 +233,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, the key or value longer than its limit, the keyspace of another database,
-    /// or if the transaction has written more than 1 GiB, with what its savepoints keep, or read too much. Nothing has
-    /// changed then.
+    /// or if the transaction has written more than 1 GiB, with what its savepoints keep, or read too much. With locks:
+    /// [`Deadlock`](crate::ErrorKind::Deadlock); [`TimedOut`](crate::ErrorKind::TimedOut). Nothing is written then.
     pub fn insert(
         &self,
         keyspace: &Keyspace,
@@ -211,7 +255,8 @@ impl Transaction {
 
     /// Removes all keys in `range` in this transaction, as [`Keyspace::delete_range`] does: those of the snapshot and those
     /// that the transaction has set before. Under [`Isolation::Snapshot`] the commit fails if any key of the range was
-    /// written since the transaction began.
+    /// written since the transaction began. A locking transaction takes no lock: others that have locked keys of the range
+    /// find it changed.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); `InvalidArgument` if a bound is longer than a key can be.
@@ -229,16 +274,17 @@ impl Transaction {
 
     fn put(&self, keyspace: &Keyspace, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         options::check_key(key)?;
-        self.core.put(self.own(keyspace)?, key, value)
+        let core = self.own(keyspace)?;
+        self.core.put(self.handle.engine(), core, key, value)
     }
 
-    /// Marks the present state of the transaction's writes. From then on the transaction keeps what later writes replace.
+    /// Marks the present state of the transaction's writes and locks. From then on the transaction keeps what later writes replace.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.core.savepoint())
     }
 
-    /// Undoes every write after `savepoint`. It can be used again, but later savepoints are gone. The commit still covers
-    /// all reads.
+    /// Undoes every write after `savepoint`, and releases every lock that was taken after it. It can be used again, but
+    /// later savepoints are gone. The commit still covers all reads, also those under locks that are released.
     ///
     /// # Errors
     /// `InvalidArgument` if the transaction was rolled back to an earlier savepoint.
@@ -246,8 +292,8 @@ impl Transaction {
         self.core.roll_back_to(savepoint.0)
     }
 
-    /// Makes the writes visible as one, if nothing has changed that the transaction depends on. A transaction without
-    /// writes always commits: it has read one state.
+    /// Makes the writes visible as one, if nothing has changed that the transaction depends on. An optimistic transaction
+    /// without writes always commits: it has read one state.
     ///
     /// # Errors
     /// [`Conflict`](crate::ErrorKind::Conflict): nothing was written, and [`Error::conflict`] names the key. All others as
@@ -268,7 +314,43 @@ impl Transaction {
         self.core.commit(self.handle.engine(), durability)
     }
 
-    /// Discards the writes, as a drop does.
+    /// Makes the transaction durable under `name`, which no other prepared one has, without its commit: the first phase of
+    /// a two-phase commit. It fails as a commit would. After that the commit cannot fail by a conflict, also after a crash:
+    /// what the transaction writes and has read is held for it. See [`PreparedTransaction`].
+    ///
+    /// An optimistic transaction takes locks here, and waits for them at most for
+    /// [`Options::lock_timeout`](crate::Options::lock_timeout).
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let stock = db.keyspace("stock")?;
+    /// let transaction = db.transaction();
+    /// transaction.insert(&stock, "apples", "2")?;
+    /// let prepared = transaction.prepare("order 17")?;
+    /// assert_eq!(db.prepared_transactions(), ["order 17"]);
+    /// // If all others are prepared, too:
+    /// prepared.commit()?;
+    /// assert_eq!(stock.get("apples")?.as_deref(), Some(&b"2"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), and the transaction is rolled back; `AlreadyExists` for a name in use;
+    /// `InvalidArgument` for an empty name or one longer than 255 bytes. With locks:
+    /// [`Deadlock`](crate::ErrorKind::Deadlock); [`TimedOut`](crate::ErrorKind::TimedOut).
+    ///
+    /// # Durability
+    /// The prepared transaction survives a power failure when this returns. It may also survive if this fails because the
+    /// database was poisoned, or if the process ends before it returns.
+    pub fn prepare(self, name: &str) -> Result<PreparedTransaction> {
+        self.core.prepare(self.handle.engine(), name)?;
+        Ok(PreparedTransaction::new(self.handle, name.to_owned()))
+    }
+
+    /// Discards the writes and releases the locks, as a drop does.
     pub fn roll_back(self) {}
 
     fn own<'a>(&self, keyspace: &'a Keyspace) -> Result<&'a Arc<KeyspaceCore>> {

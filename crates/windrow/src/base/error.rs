@@ -37,8 +37,15 @@ pub enum ErrorKind {
     Closed,
     /// The database is open for reading only.
     ReadOnly,
-    /// Another write came in between: nothing was written; try the transaction again. [`Error::conflict`] has the key.
+    /// Another write came in between, or a prepared transaction holds the key: nothing was written; try the transaction
+    /// again. [`Error::conflict`] has the key.
     Conflict,
+    /// The transaction and others wait for each other's locks: roll it back, so that they go on, and try it again.
+    /// [`Error::conflict`] has the key that it cannot lock, and the message all keys of the cycle.
+    Deadlock,
+    /// A lock was not free in time, or there are too many locks: roll the transaction back and try it again.
+    /// [`Error::conflict`] has the key.
+    TimedOut,
     /// The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost; the
     /// read works again once the operator does.
     Merge,
@@ -181,7 +188,8 @@ impl Error {
         self.0.offset
     }
 
-    /// The name of the keyspace and the key that a [`Conflict`](ErrorKind::Conflict) is about.
+    /// The name of the keyspace and the key that a [`Conflict`](ErrorKind::Conflict), a
+    /// [`Deadlock`](ErrorKind::Deadlock) or a [`TimedOut`](ErrorKind::TimedOut) is about.
     pub fn conflict(&self) -> Option<(&str, &[u8])> {
         let found = self.0.conflict.as_ref();
         found.map(|conflict| (&*conflict.keyspace, &*conflict.key))

@@ -30,6 +30,9 @@ pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// About the most memory for what one transaction has read, in bytes. One that reads more cannot commit writes.
 pub const TRANSACTION_READS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// About the most memory for the locks of all transactions of a database, in bytes.
+pub const LOCK_BYTES_MAX: u64 = 128 * 1024 * 1024;
+
 /// The most segments that one table file can hold.
 pub const SEGMENTS_MAX: usize = 12;
 

@@ -14,9 +14,11 @@ use super::errors::full_disk::FullDisk;
 use super::errors::reserve::{self, Reserve};
 use super::jobs::Background;
 use super::jobs::signal::Signal;
+use super::locks::{Holds, LockTable};
 use super::recovery::open::{self, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
+use super::transaction::PreparedTransactions;
 use super::{Access, Engine};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
@@ -114,6 +116,8 @@ impl Handle {
             },
             options.open_files_max / 2,
         );
+        let locks = Arc::new(LockTable::new(&memory.locks));
+        let holds = Holds::new(&memory.transactions);
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),
             memory,
@@ -124,6 +128,9 @@ impl Handle {
             commits: Commits::new(opened.last_sequence),
             visible: AtomicU64::new(opened.last_sequence),
             snapshots: Snapshots::default(),
+            locks,
+            holds,
+            prepared: PreparedTransactions::default(),
             keyspaces: ArcSwap::from_pointee(opened.keyspaces),
             creating: Mutex::new(()),
             naming: Mutex::new(()),
@@ -152,6 +159,7 @@ impl Handle {
             keyspace.refresh_throttle();
         }
         engine.refresh_shared_throttle();
+        engine.restore_prepared()?;
         let runtime = Arc::clone(&engine.options.runtime);
         let threads = engine.options.background_threads;
         let work: Arc<dyn Work> = Arc::<Engine>::clone(&engine);

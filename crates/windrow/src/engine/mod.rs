@@ -5,7 +5,8 @@
 //! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], the [`catalog`]
 //!   (manifest), [`ids`], [`counters`], and the [`directory`].
 //! - [`commit`]: writes, the write-ahead log and the value logs.
-//! - [`transaction`]: reads and writes before a commit on a condition.
+//! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
+//! - [`locks`]: the locks of keys, and what prepared transactions hold.
 //! - [`recovery`]: creation, recovery and reopening.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
@@ -37,6 +38,7 @@ mod handle;
 mod ids;
 mod jobs;
 mod keyspace;
+mod locks;
 mod reads;
 mod recovery;
 mod snapshots;
@@ -49,7 +51,7 @@ use std::sync::Arc;
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
-use crate::base::{Error, Result, SequenceNumber};
+use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
 use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::table::OpenTables;
@@ -64,7 +66,9 @@ pub(crate) use handle::Handle;
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub use throttling::memory::MemoryUse;
-pub(crate) use transaction::{Change, TRIES_MAX, TransactionCore, TransactionCursor};
+pub(crate) use transaction::{
+    Change, Intent, SavepointId, TRIES_MAX, TransactionCore, TransactionCursor,
+};
 
 use catalog::Catalog;
 use commit::Commits;
@@ -75,8 +79,10 @@ use errors::poison::Poison;
 use errors::reserve::Reserve;
 use jobs::Background;
 use jobs::signal::Signal;
+use locks::{Holds, LockTable};
 use snapshots::Snapshots;
 use throttling::memory::Memory;
+use transaction::PreparedTransactions;
 
 /// A database while it is open.
 pub(crate) struct Engine {
@@ -91,6 +97,9 @@ pub(crate) struct Engine {
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     snapshots: Snapshots,
+    locks: Arc<LockTable>,
+    holds: Holds,
+    prepared: PreparedTransactions,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
     /// Held while a thread opens, creates or drops a keyspace.
@@ -135,15 +144,15 @@ impl Engine {
             .any(|own| Arc::ptr_eq(own, keyspace))
     }
 
-    pub(crate) fn keyspace_names(&self) -> Vec<String> {
-        let mut names: Vec<_> = self
-            .keyspaces
-            .load()
-            .iter()
-            .map(|keyspace| keyspace.name().to_string())
-            .collect();
-        names.sort();
-        names
+    pub(crate) fn prepared_transactions(&self) -> &PreparedTransactions {
+        &self.prepared
+    }
+
+    /// The name of keyspace `id`; its number if it was dropped.
+    fn keyspace_name(&self, id: KeyspaceId) -> String {
+        let keyspaces = self.keyspaces.load();
+        let found = keyspaces.iter().find(|keyspace| keyspace.id() == id);
+        found.map_or_else(|| id.to_string(), |keyspace| keyspace.name().to_string())
     }
 
     pub(crate) fn acquire_snapshot(&self) -> SequenceNumber {

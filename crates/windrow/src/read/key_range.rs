@@ -18,6 +18,17 @@ impl KeyRange {
         upper: Bound::Unbounded,
     };
 
+    /// The keys from `start` to before `end`, or all from `start` on if `end` is empty.
+    pub(crate) fn from_start(start: &[u8], end: &[u8]) -> Self {
+        Self {
+            lower: Bound::Included(start.into()),
+            upper: match end {
+                [] => Bound::Unbounded,
+                end => Bound::Excluded(end.into()),
+            },
+        }
+    }
+
     /// Every key that begins with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Self {
         // The first key after all keys with `prefix`: increment the last byte below 255.
@@ -57,6 +68,21 @@ impl KeyRange {
             Bound::Excluded(lower) => next_key(lower),
         };
         first.filter(|first| self.is_below_upper(first))
+    }
+
+    /// Whether a key may be in both ranges. Neither is empty.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        fn ends_before(range: &KeyRange, other: &KeyRange) -> bool {
+            match (&range.upper, &other.lower) {
+                (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+                (Bound::Included(upper), Bound::Included(lower)) => upper < lower,
+                (
+                    Bound::Included(upper) | Bound::Excluded(upper),
+                    Bound::Included(lower) | Bound::Excluded(lower),
+                ) => upper <= lower,
+            }
+        }
+        !ends_before(self, other) && !ends_before(other, self)
     }
 
     /// Whether a file with keys from `smallest` to `largest` may hold keys of the range.

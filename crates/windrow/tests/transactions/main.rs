@@ -1,5 +1,5 @@
-//! Transactions on the real file system with real threads: the anomalies that they prevent, what conflicts, and what
-//! their cursors show.
+//! Transactions on the real file system with real threads: the anomalies that they prevent, what conflicts, who waits,
+//! what their cursors show, and what stays prepared.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
@@ -8,9 +8,14 @@ mod anomalies;
 mod common;
 mod conflicts;
 mod cursors;
+mod locking_anomalies;
+mod locks;
+mod prepared;
 mod range_deletes;
 mod single_keys;
 mod threads;
+
+use std::time::Duration;
 
 use windrow::{Db, ErrorKind, Keyspace, Options, Result};
 
@@ -30,6 +35,8 @@ impl Store {
     fn with(entries: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::default();
+        // A loaded machine can be slow.
+        options.lock_timeout = Duration::from_secs(600);
         options.keyspace.memtable_bytes = 64 << 10;
         options.keyspace.file_bytes = 16 << 10;
         options.keyspace.base_bytes = 32 << 10;

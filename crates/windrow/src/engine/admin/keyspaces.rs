@@ -3,6 +3,9 @@
 //! Each is one edit of the manifest. A sync of the logs comes first: writes that were acknowledged before survive if the
 //! edit does (I2 of the engine).
 //!
+//! One keyspace is hidden: that of prepared transactions. It is created with the first of them, and callers can neither
+//! open nor change it.
+//!
 //! Concurrency: `creating` is held over the look for a name, the edit and its installation, so names stay unique.
 
 use std::sync::Arc;
@@ -15,7 +18,29 @@ use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{KeyspaceState, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 
+/// The name of the keyspace of prepared transactions.
+const PREPARED: &str = "windrow.prepared";
+
 impl Engine {
+    /// The keyspace of prepared transactions, created if missing.
+    pub(in crate::engine) fn prepared_keyspace(&self) -> Result<Arc<KeyspaceCore>> {
+        self.open_or_create(PREPARED, None)
+    }
+
+    /// The keyspace of prepared transactions, if there is one. No name changes meanwhile.
+    pub(in crate::engine) fn existing_prepared_keyspace(&self) -> Option<Arc<KeyspaceCore>> {
+        self.find_keyspace(PREPARED)
+    }
+
+    /// The names of all keyspaces of callers, sorted.
+    pub(crate) fn keyspace_names(&self) -> Vec<String> {
+        let keyspaces = self.keyspaces.load();
+        let names = keyspaces.iter().map(|keyspace| keyspace.name().to_string());
+        let mut names: Vec<_> = names.filter(|name| name != PREPARED).collect();
+        names.sort();
+        names
+    }
+
     /// The keyspace `name`, created if missing. `options` replace its recorded options.
     pub(crate) fn open_keyspace(
         &self,
@@ -30,6 +55,14 @@ impl Engine {
             }
         }
         check_name(name)?;
+        self.open_or_create(name, options)
+    }
+
+    fn open_or_create(
+        &self,
+        name: &str,
+        options: Option<KeyspaceOptions>,
+    ) -> Result<Arc<KeyspaceCore>> {
         let creating = self.creating.lock();
         // A close waits for this lock.
         self.check_open()?;
@@ -126,6 +159,7 @@ impl Engine {
 
     /// Drops the keyspace `name`. Its entries and files go after their last user has released them.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        check_name(name)?;
         let creating = self.creating.lock();
         self.check_writable()?;
         let core = &self.find_keyspace(name).ok_or_else(|| no_keyspace(name))?;
@@ -189,6 +223,8 @@ impl Engine {
 
     /// Exchanges the names of two keyspaces.
     pub(crate) fn swap_keyspaces(&self, first: &str, second: &str) -> Result<()> {
+        check_name(first)?;
+        check_name(second)?;
         let renaming = self.creating.lock();
         self.check_writable()?;
         let find = |name| self.find_keyspace(name).ok_or_else(|| no_keyspace(name));
@@ -227,6 +263,11 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::invalid_argument(format!(
             "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
             name.len()
+        )));
+    }
+    if name == PREPARED {
+        return Err(Error::invalid_argument(format!(
+            "the keyspace \"{PREPARED}\" holds prepared transactions and is not for callers"
         )));
     }
     Ok(())

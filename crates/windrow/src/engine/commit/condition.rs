@@ -9,23 +9,27 @@
 //! A member whose condition does not hold leaves the group: it takes no sequence numbers. So nothing is remembered of
 //! writes without a condition, and they pay nothing for those with one.
 //!
-//! I1. The decision is exact for a member that holds a snapshot at its sequence number, or names the memtable that was
-//!     active when it read. In the second case a rotation in between counts as a change.
+//! While a prepared transaction exists, every member has a condition more: it writes no key that such a transaction
+//! holds (`engine/locks/holds.rs`), unless it is the commit of that transaction.
+//!
+//! I1. The decision is exact for a member that holds a snapshot at its sequence number or an older one, or names the
+//!     memtable that was active when it read. In the second case a rotation in between counts as a change.
 //!
 //! Concurrency: only the leader decides. [`Engine::check_early`] is called without the leadership; it looks at what has
 //! been published so far, so that the leader needs to look only at the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::queue::Leader;
 use super::read_set::{KeyspaceReads, ReadSet};
 use super::write::Write;
 use super::{Answer, Request};
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::range_tombstones::is_below;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, KeyspaceId, Kind, Result, SequenceNumber};
+use crate::engine::locks::Owner;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::log::batch::BatchReader;
 use crate::memtable::Memtable;
@@ -37,10 +41,12 @@ const KEYS_UNCHECKED_MAX: usize = 64;
 
 const HAS_CHANGED: &str = "was changed by another write after it was read";
 
+const IS_HELD: &str = "is held by a prepared transaction";
+
 /// What must hold when a write commits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Condition {
-    /// The writer has read at this sequence number.
+    /// The writer has read at this sequence number, except keys that have a higher one of their own.
     pub(crate) since: SequenceNumber,
     /// What it has read.
     pub(crate) reads: Option<Arc<ReadSet>>,
@@ -48,6 +54,8 @@ pub(crate) struct Condition {
     pub(crate) covers_writes: bool,
     /// The memtable of its one keyspace that was active when it read, for a writer without a snapshot.
     pub(crate) active: Option<Arc<Memtable>>,
+    /// Who it is to the locks. It may write what it holds itself.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// One writer of a group.
@@ -151,15 +159,17 @@ struct Changes<'a> {
     engine: &'a Engine,
     since: SequenceNumber,
     earlier: &'a Earlier<'a>,
-    /// Whether nothing was published after that sequence number.
-    is_quiet: bool,
+    /// Nothing was published after this sequence number.
+    last: SequenceNumber,
 }
 
 impl Changes<'_> {
-    fn check_key(&self, keyspace: &KeyspaceCore, key: &[u8]) -> Result<()> {
+    /// Checks `key`, which was read at `since`, or later.
+    fn check_key(&self, keyspace: &KeyspaceCore, key: &[u8], since: SequenceNumber) -> Result<()> {
+        let since = since.max(self.since);
         let earlier = self.earlier.get(&keyspace.id());
         let is_changed = earlier.is_some_and(|earlier| earlier.have(key))
-            || !self.is_quiet && is_newer(&keyspace.state(), &self.engine.tables, key, self.since)?;
+            || since < self.last && is_newer(&keyspace.state(), &self.engine.tables, key, since)?;
         if is_changed {
             return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
         }
@@ -173,7 +183,7 @@ impl Changes<'_> {
         let earlier = self.earlier.get(&keyspace.id());
         let changed = match earlier.and_then(|earlier| earlier.first_in(range)) {
             Some(key) => Some(key),
-            None if self.is_quiet => None,
+            None if self.since >= self.last => None,
             None => newer_in(&keyspace.state(), &self.engine.tables, range, self.since)?,
         };
         match changed {
@@ -184,8 +194,8 @@ impl Changes<'_> {
 
     fn check_reads(&self, reads: &KeyspaceReads) -> Result<()> {
         reads.keyspace.check_exists()?;
-        for key in &reads.keys {
-            self.check_key(&reads.keyspace, key)?;
+        for (key, since) in &reads.keys {
+            self.check_key(&reads.keyspace, key, *since)?;
         }
         for range in &reads.ranges {
             self.check_range(&reads.keyspace, range)?;
@@ -217,14 +227,9 @@ impl Changes<'_> {
                 return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
             }
             match written {
-                Written::Key(key) => self.check_key(keyspace, key),
+                Written::Key(key) => self.check_key(keyspace, key, self.since),
                 Written::Range(start, end) => {
-                    let upper = match end {
-                        [] => Bound::Unbounded,
-                        end => Bound::Excluded(end.into()),
-                    };
-                    let lower = Bound::Included(start.into());
-                    self.check_range(keyspace, &KeyRange { lower, upper })
+                    self.check_range(keyspace, &KeyRange::from_start(start, end))
                 }
             }
         })
@@ -253,6 +258,7 @@ impl Engine {
             condition: request.condition.as_ref(),
         });
         let members: Vec<_> = std::iter::once(own).chain(others).collect();
+        let has_holds = self.holds.is_any();
         // Only members before the last condition can break it.
         let needed = members
             .iter()
@@ -265,10 +271,14 @@ impl Engine {
                     engine: self,
                     since: condition.since,
                     earlier: &earlier,
-                    is_quiet: condition.since >= last,
+                    last,
                 };
                 changes.check(condition, member.entries)
             });
+            let decided = match decided {
+                Ok(()) if has_holds => self.check_holds(member),
+                decided => decided,
+            };
             decisions.push(match decided {
                 Ok(()) if Some(position) < needed => member.entries.visit(|keyspace, written| {
                     earlier.entry(keyspace).or_default().add(written);
@@ -278,6 +288,61 @@ impl Engine {
             });
         }
         decisions
+    }
+
+    /// # Errors
+    /// `Conflict` if another prepared transaction holds a key that `member` writes.
+    fn check_holds(&self, member: &Member<'_>) -> Result<()> {
+        let owner = member.condition.and_then(|condition| condition.owner);
+        member.entries.visit(|id, written| {
+            let forbidden = match written {
+                Written::Key(key) => self.holds.forbids_key(id, key, owner),
+                Written::Range(start, end) => {
+                    let range = KeyRange::from_start(start, end);
+                    self.holds.forbids_range(id, &range, owner)
+                }
+            };
+            match forbidden {
+                Some(name) => Err(self.held(name.keyspace, &name.key)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// The error of a write to a key that a prepared transaction holds.
+    pub(in crate::engine) fn held(&self, keyspace: KeyspaceId, key: &[u8]) -> Error {
+        Error::conflicting(&self.keyspace_name(keyspace), key, IS_HELD)
+    }
+
+    /// Compares `condition` with everything that is published, for a transaction that ends without a write.
+    ///
+    /// # Errors
+    /// As [`check_early`](Self::check_early).
+    pub(in crate::engine) fn check_reads(&self, condition: &Condition) -> Result<()> {
+        let changes = Changes {
+            engine: self,
+            since: condition.since,
+            earlier: &Earlier::new(),
+            last: SEQUENCE_MAX,
+        };
+        let reads = condition.reads.as_deref();
+        reads
+            .map_or(&[][..], ReadSet::keyspaces)
+            .iter()
+            .try_for_each(|reads| changes.check_reads(reads))
+    }
+
+    /// Whether `key` has an entry above `since`, if a snapshot at `since` or an older one is held.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` from reading a table.
+    pub(in crate::engine) fn has_changed(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        since: SequenceNumber,
+    ) -> Result<bool> {
+        is_newer(&keyspace.state(), &self.tables, key, since)
     }
 
     /// Compares `condition` of `write` with everything that is published, and moves its sequence number up to there, if
@@ -305,7 +370,7 @@ impl Engine {
                 engine: self,
                 since,
                 earlier: &Earlier::new(),
-                is_quiet: false,
+                last: SEQUENCE_MAX,
             };
             changes.check(condition, Entries::Write(write))?;
             condition.since = published;

@@ -293,7 +293,10 @@ impl Engine {
         // Under the leadership: no record may follow the log end that a close has recorded.
         self.check_writable()?;
         let mut decided = None;
-        if condition.is_some() || leader.requests().any(|it| it.condition.is_some()) {
+        if condition.is_some()
+            || self.holds.is_any()
+            || leader.requests().any(|it| it.condition.is_some())
+        {
             decided = Some(self.decide(leader, condition, write, log.last_sequence));
         }
         let decisions = decided.as_deref_mut().unwrap_or_default();

@@ -1,22 +1,25 @@
 //! What a transaction has read: keys and ranges of keys, by keyspace.
 //!
+//! A range was read at the snapshot of the transaction, and so was a key, unless the transaction had locked it before.
+//!
 //! Invariants:
-//! - I1: A key or range that was added stays. A range covers what a cursor has passed, and also an end of its bounds
+//! - I1: A key or range that was added stays, a key with the lowest sequence number at which it was read. A range covers what a cursor has passed, and also an end of its bounds
 //!   that it has reached.
 //! - I2: The set takes a bounded amount of memory. A set that would take more forgets what it has and is full for ever.
 //!   So a transaction can learn too late that it cannot commit, but it can never commit unchecked.
 //!
 //! Concurrency: one thread fills it; the leader of the commits reads it afterwards.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::base::SequenceNumber;
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
 use crate::engine::KeyspaceCore;
 use crate::read::visible::KeyRange;
 
 /// About the memory of a key or a bound beside its bytes.
-const OVERHEAD_BYTES: usize = 48;
+const OVERHEAD_BYTES: usize = 56;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -30,9 +33,10 @@ pub(crate) struct ReadSet {
 /// What was read of one keyspace.
 #[derive(Debug)]
 pub(crate) struct KeyspaceReads {
-    pub(super) keyspace: Arc<KeyspaceCore>,
-    pub(super) keys: BTreeSet<Box<[u8]>>,
-    pub(super) ranges: Vec<KeyRange>,
+    pub(in crate::engine) keyspace: Arc<KeyspaceCore>,
+    /// Each key with the sequence number that it was read at.
+    pub(in crate::engine) keys: BTreeMap<Box<[u8]>, SequenceNumber>,
+    pub(in crate::engine) ranges: Vec<KeyRange>,
 }
 
 impl ReadSet {
@@ -45,21 +49,28 @@ impl ReadSet {
         self.keyspaces.is_empty()
     }
 
-    pub(super) fn keyspaces(&self) -> &[KeyspaceReads] {
+    pub(in crate::engine) fn keyspaces(&self) -> &[KeyspaceReads] {
         &self.keyspaces
     }
 
     /// The number of ranges and keys.
-    pub(super) fn len(&self) -> (usize, usize) {
+    pub(crate) fn len(&self) -> (usize, usize) {
         let count = |of: fn(&KeyspaceReads) -> usize| self.keyspaces.iter().map(of).sum();
         (count(|it| it.ranges.len()), count(|it| it.keys.len()))
     }
 
-    /// Adds `key`.
-    pub(crate) fn add_key(&mut self, keyspace: &Arc<KeyspaceCore>, key: &[u8]) {
+    /// Adds `key`, which was read at `since`.
+    pub(crate) fn add_key(
+        &mut self,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        since: SequenceNumber,
+    ) {
         let reads = self.of(keyspace);
-        if !reads.keys.contains(key) {
-            reads.keys.insert(key.into());
+        if let Some(known) = reads.keys.get_mut(key) {
+            *known = since.min(*known);
+        } else {
+            reads.keys.insert(key.into(), since);
             self.grow(key.len() + OVERHEAD_BYTES);
         }
     }
@@ -72,6 +83,11 @@ impl ReadSet {
         self.grow(bytes.iter().sum());
     }
 
+    /// About the memory in use, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn grow(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.bytes > TRANSACTION_READS_BYTES_MAX {
@@ -79,6 +95,7 @@ impl ReadSet {
         }
         if self.is_full {
             self.keyspaces.clear();
+            self.bytes = 0;
         }
     }
 
@@ -87,7 +104,7 @@ impl ReadSet {
         let position = self.keyspaces.iter().position(known).unwrap_or_else(|| {
             self.keyspaces.push(KeyspaceReads {
                 keyspace: Arc::clone(keyspace),
-                keys: BTreeSet::new(),
+                keys: BTreeMap::new(),
                 ranges: Vec::new(),
             });
             self.keyspaces.len() - 1

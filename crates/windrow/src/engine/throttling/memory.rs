@@ -17,8 +17,8 @@
 //! loads.
 //!
 //! The budget does not bound memory that cannot be refused: memtables that a cursor keeps after their
-//! flush, the buffers of a cursor, and the batch of one writer. It is counted nevertheless, and the
-//! cache shrinks for cursors.
+//! flush, the buffers of a cursor, what open transactions have read, written and locked, and the batch of one writer.
+//! All but the last is counted nevertheless, and the cache shrinks for cursors.
 //!
 //! Concurrency: memory trackers are atomics; the limits never change.
 
@@ -50,6 +50,8 @@ pub struct MemoryUse {
     pub cursors: u64,
     /// Buffers of flushes, compactions and garbage collections.
     pub jobs: u64,
+    /// Locks, and what open transactions have read and written.
+    pub transactions: u64,
 }
 
 /// The memory trackers of a database and the parts of its budget.
@@ -63,6 +65,10 @@ pub(crate) struct Memory {
     /// The most that one memtable may hold.
     memtable_max: u64,
     pub(in crate::engine) tables: Arc<TableMemory>,
+    /// What open transactions have read and written.
+    pub(in crate::engine) transactions: Arc<MemoryTracker>,
+    /// Locks of keys.
+    pub(in crate::engine) locks: Arc<MemoryTracker>,
 }
 
 impl Memory {
@@ -88,6 +94,8 @@ impl Memory {
                 jobs_max: fraction(1, 8),
                 ..TableMemory::default()
             }),
+            transactions: Arc::default(),
+            locks: Arc::default(),
         }
     }
 
@@ -106,8 +114,10 @@ impl Memory {
             tables: self.tables.tables.bytes(),
             cursors: self.tables.cursors.bytes(),
             jobs: self.tables.jobs.bytes(),
+            transactions: self.transactions.bytes() + self.locks.bytes(),
         };
         used.total = used.memtables + used.block_cache + used.tables + used.cursors + used.jobs;
+        used.total += used.transactions;
         used
     }
 }

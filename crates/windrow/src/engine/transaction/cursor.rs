@@ -357,6 +357,8 @@ impl<'a> TransactionCursor<'a> {
             };
             let mut reads = self.transaction.reads.borrow_mut();
             reads.add_range(&self.keyspace, passed);
+            drop(reads);
+            self.transaction.count_memory();
         }
     }
 }

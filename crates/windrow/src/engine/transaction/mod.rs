@@ -1,41 +1,81 @@
-//! Optimistic transactions: reads of one snapshot with the transaction's own writes over it, and a commit that fails if
-//! another write came in between.
+//! Transactions: reads of one snapshot with the transaction's own writes over it, and a commit that fails if another
+//! write came in between.
 //!
 //! A transaction changes nothing before its commit. Its commit is one write with a [`Condition`], which the leader of the
-//! commits decides in commit order. So transactions need no locks, readers and plain writers do not notice them, and
-//! plain writes conflict with them as other transactions do.
+//! commits decides in commit order. So readers and plain writers do not notice transactions, and plain writes conflict
+//! with them as other transactions do.
 //!
-//! The files: [`write_set`], the own writes; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both; [`retry`], the wait before another try;
-//! [`single_key`], changes of one key, which need no transaction.
+//! An optimistic transaction takes no locks. A locking one locks each key that it writes or reads for update, and keeps
+//! the locks until its end. What it reads under a lock is the newest value, and covered from then on; everything else is
+//! as without locks. So locks decide who waits, never what is right: with them a commit fails only if a write without
+//! a lock came in between.
+//!
+//! The files: [`write_set`], the own writes; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both;
+//! [`locks`], the locks of a transaction; [`prepared`], transactions that survive a crash before their commit, and
+//! [`prepared_record`], what is stored of them; [`retry`], the wait before another try; [`single_key`], changes of one
+//! key, which need no transaction.
 //!
 //! Invariants:
 //! - I1: The caller holds a snapshot at `since` until the commit has returned.
 //! - I2: With [`Isolation::Serializable`], a commit with writes covers everything that was read. What the transaction
-//!   found in its own writes is not read.
+//!   found in its own writes is not read. A locking transaction is serializable. Its commit without writes covers its
+//!   reads, too, if some were under locks: they are not of one snapshot.
 //! - I3: A commit is refused while a cursor has not reported what it has passed.
+//! - I4: Locks are released after the commit is published. So the next owner reads what was committed.
 //!
 //! Concurrency: owned by one thread. Cursors borrow the transaction, so it has cells.
 
 mod cursor;
 mod deleted_ranges;
+mod locks;
+mod prepared;
+mod prepared_record;
 mod retry;
 mod single_key;
 mod write_set;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::commit::condition::Condition;
 use super::commit::read_set::ReadSet;
+use super::locks::Mode;
 use super::{Engine, KeyspaceCore};
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
-use crate::base::{Error, Result, SequenceNumber};
+use crate::base::{Error, Held, Result, SequenceNumber};
 use crate::options::{Durability, Isolation};
 use crate::read::visible::KeyRange;
 pub(crate) use cursor::TransactionCursor;
+use locks::TransactionLocks;
+pub(crate) use prepared::PreparedTransactions;
 pub(crate) use retry::TRIES_MAX;
 pub(crate) use single_key::Change;
+pub(crate) use write_set::SavepointId;
 use write_set::WriteSet;
+
+/// A smaller change of the memory in use is not counted yet, in bytes.
+const COUNTED_BYTES_MIN: u64 = 1024;
+
+/// How a key is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// As the isolation says.
+    Plain,
+    /// The commit covers the read, and a locking transaction has a lock with others.
+    Share,
+    /// The commit covers the read, and a locking transaction has a lock alone.
+    Update,
+}
+
+impl Intent {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Plain | Self::Share => Mode::Shared,
+            Self::Update => Mode::Exclusive,
+        }
+    }
+}
 
 /// A transaction before its commit.
 #[derive(Debug)]
@@ -44,37 +84,57 @@ pub(crate) struct TransactionCore {
     isolation: Isolation,
     reads: RefCell<ReadSet>,
     writes: RefCell<WriteSet>,
+    locks: Option<RefCell<TransactionLocks>>,
     /// Cursors that have not reported what they have passed.
     cursors: Cell<usize>,
+    /// The bytes of both sets.
+    memory: RefCell<Held>,
 }
 
 impl TransactionCore {
     /// A transaction that reads at `since`, of which the caller holds a snapshot (I1).
-    pub(crate) fn new(since: SequenceNumber, isolation: Isolation) -> Self {
+    pub(crate) fn new(engine: &Engine, since: SequenceNumber, isolation: Isolation) -> Self {
         Self {
             since,
             isolation,
             reads: RefCell::default(),
             writes: RefCell::default(),
+            locks: None,
             cursors: Cell::new(0),
+            memory: RefCell::new(Held::new(&engine.memory.transactions, 0)),
         }
     }
 
-    /// The value of `key`. With `for_update`, the commit covers the read under any isolation.
+    /// The same, with locks. It waits for each at most for `timeout`.
+    pub(crate) fn locking(engine: &Engine, since: SequenceNumber, timeout: Duration) -> Self {
+        let locks = TransactionLocks::new(&engine.locks, timeout);
+        Self {
+            locks: Some(RefCell::new(locks)),
+            ..Self::new(engine, since, Isolation::Serializable)
+        }
+    }
+
+    /// The value of `key`. Unless it is read plainly, the commit covers the read under any isolation.
     ///
     /// # Errors
-    /// As [`Engine::get`].
+    /// As [`Engine::get`]; as [`TransactionLocks::read`] for a lock.
     pub(crate) fn get(
         &self,
         engine: &Engine,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
-        for_update: bool,
+        intent: Intent,
     ) -> Result<Option<Vec<u8>>> {
         if let Some(written) = self.writes.borrow().get(keyspace, key) {
             return Ok(written.clone());
         }
-        self.note_key(keyspace, key, for_update);
+        if let Some(locks) = &self.locks
+            && (intent != Intent::Plain || locks.borrow().holds(keyspace, key))
+        {
+            let mut locks = locks.borrow_mut();
+            return locks.read(engine, keyspace, key, intent.mode());
+        }
+        self.note_key(keyspace, key, intent);
         engine.get(keyspace, key, Some(self.since), |found| found.to_vec())
     }
 
@@ -88,12 +148,17 @@ impl TransactionCore {
         keyspace: &Arc<KeyspaceCore>,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
+        let locks = self.locks.as_ref().map(RefCell::borrow);
+        if locks.is_some_and(|locks| !locks.is_empty()) {
+            let get = |key: &K| self.get(engine, keyspace, key.as_ref(), Intent::Plain);
+            return keys.iter().map(get).collect();
+        }
         let writes = self.writes.borrow();
         let written = |key: &&[u8]| writes.get(keyspace, key);
         let keys = keys.iter().map(AsRef::as_ref);
         let read: Vec<_> = keys.clone().filter(|key| written(key).is_none()).collect();
         for key in &read {
-            self.note_key(keyspace, key, false);
+            self.note_key(keyspace, key, Intent::Plain);
         }
         let found = engine.multi_get(keyspace, &read, Some(self.since))?;
         let mut found = found.into_iter();
@@ -104,25 +169,42 @@ impl TransactionCore {
         Ok(keys.map(value).collect())
     }
 
-    fn note_key(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8], for_update: bool) {
-        if for_update || self.isolation == Isolation::Serializable {
-            self.reads.borrow_mut().add_key(keyspace, key);
+    fn note_key(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8], intent: Intent) {
+        if intent != Intent::Plain || self.isolation == Isolation::Serializable {
+            self.reads.borrow_mut().add_key(keyspace, key, self.since);
+            self.count_memory();
+        }
+    }
+
+    fn count_memory(&self) {
+        let bytes = self.reads.borrow().memory_bytes() + self.writes.borrow().memory_bytes();
+        let mut held = self.memory.borrow_mut();
+        if held.bytes().abs_diff(bytes as u64) >= COUNTED_BYTES_MIN {
+            held.set(bytes as u64);
         }
     }
 
     /// Sets the value of `key`, or removes it.
     ///
     /// # Errors
-    /// `InvalidArgument` if the transaction has written or read too much.
+    /// `InvalidArgument` if the transaction has written or read too much; as [`TransactionLocks::take`] for a lock.
     pub(crate) fn put(
         &self,
+        engine: &Engine,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
         value: Option<&[u8]>,
     ) -> Result<()> {
         self.check_reads()?;
+        if let Some(locks) = &self.locks {
+            let mut locks = locks.borrow_mut();
+            locks.take(engine, keyspace, key, Mode::Exclusive)?;
+        }
         let mut writes = self.writes.borrow_mut();
-        writes.put(keyspace, key, value.map(<[u8]>::to_vec))
+        writes.put(keyspace, key, value.map(<[u8]>::to_vec))?;
+        drop(writes);
+        self.count_memory();
+        Ok(())
     }
 
     /// Removes the keys from `start` to before `end`, or all from `start` on if `end` is empty.
@@ -136,7 +218,11 @@ impl TransactionCore {
         end: &[u8],
     ) -> Result<()> {
         self.check_reads()?;
-        self.writes.borrow_mut().delete_range(keyspace, start, end)
+        let mut writes = self.writes.borrow_mut();
+        writes.delete_range(keyspace, start, end)?;
+        drop(writes);
+        self.count_memory();
+        Ok(())
     }
 
     /// # Errors
@@ -151,17 +237,24 @@ impl TransactionCore {
         Ok(())
     }
 
-    /// Marks the present state of the own writes. Returns its number.
-    pub(crate) fn savepoint(&self) -> u64 {
-        self.writes.borrow_mut().savepoint()
+    /// Marks the present state of the own writes and locks.
+    pub(crate) fn savepoint(&self) -> SavepointId {
+        let locks = self.locks.as_ref().map_or(0, |it| it.borrow().position());
+        self.writes.borrow_mut().savepoint(locks)
     }
 
-    /// Restores the own writes as they were at savepoint `number`. What was read stays covered.
+    /// Restores the own writes and locks as they were at the savepoint `id`. What was read stays covered.
     ///
     /// # Errors
     /// `InvalidArgument` if the savepoint is gone.
-    pub(crate) fn roll_back_to(&self, number: u64) -> Result<()> {
-        self.writes.borrow_mut().roll_back_to(number)
+    pub(crate) fn roll_back_to(&self, id: SavepointId) -> Result<()> {
+        let position = self.writes.borrow_mut().roll_back_to(id)?;
+        if let Some(locks) = &self.locks {
+            let mut reads = self.reads.borrow_mut();
+            locks.borrow_mut().roll_back_to(position, &mut reads);
+        }
+        self.count_memory();
+        Ok(())
     }
 
     /// A cursor over the keys of `range`: those of the snapshot, with the own writes over them.
@@ -184,25 +277,51 @@ impl TransactionCore {
     /// # Errors
     /// As [`Engine::commit`]; with nothing written, `Conflict`, or `InvalidArgument` if the transaction has read too much.
     pub(crate) fn commit(self, engine: &Engine, durability: Durability) -> Result<()> {
-        if self.cursors.get() > 0 {
-            // I3
-            let message = "a cursor of the transaction was leaked, so what it has read is unknown";
-            return Err(Error::invalid_argument(message));
-        }
-        let writes = self.writes.borrow();
-        if writes.is_empty() {
+        self.check_cursors()?;
+        let writes = self.writes.take();
+        let locks = self.locks.as_ref();
+        if writes.is_empty() && !locks.is_some_and(|it| it.borrow().has_read()) {
             // Every commit is atomic at its place in the commit order, and a snapshot is a prefix of that order.
             return engine.check_open();
         }
-        self.check_reads()?;
+        let condition = self.condition()?;
+        if writes.is_empty() {
+            engine.check_open()?;
+            return engine.check_reads(&condition); // I2
+        }
         let encoded = writes.encode();
+        drop(writes);
+        let outcome = engine.commit_on(condition, &encoded.write(), durability);
+        drop(self.locks); // I4
+        outcome
+    }
+
+    /// # Errors
+    /// `InvalidArgument` if what a cursor has read is unknown (I3).
+    fn check_cursors(&self) -> Result<()> {
+        if self.cursors.get() > 0 {
+            let message = "a cursor of the transaction was leaked, so what it has read is unknown";
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    }
+
+    /// What must not have changed at the commit.
+    ///
+    /// # Errors
+    /// As [`check_reads`](Self::check_reads).
+    fn condition(&self) -> Result<Condition> {
+        if let Some(locks) = &self.locks {
+            locks.borrow().add_to(&mut self.reads.borrow_mut());
+        }
+        self.check_reads()?;
         let reads = self.reads.take();
-        let condition = Condition {
+        Ok(Condition {
             since: self.since,
             reads: (!reads.is_empty()).then(|| Arc::new(reads)),
             covers_writes: self.isolation == Isolation::Snapshot,
             active: None,
-        };
-        engine.commit_on(condition, &encoded.write(), durability)
+            owner: self.locks.as_ref().map(|locks| locks.borrow().owner()),
+        })
     }
 }

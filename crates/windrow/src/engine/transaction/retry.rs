@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::engine::Engine;
 
 /// Tries without a wait.
-const TRIES_AT_ONCE: u32 = 4;
+pub(super) const TRIES_AT_ONCE: u32 = 4;
 
 /// The bound of the first wait, and that of the last.
 const WAIT_MIN: Duration = Duration::from_micros(20);

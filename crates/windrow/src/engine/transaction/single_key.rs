@@ -4,13 +4,19 @@
 //! one. The condition names the memtable that was active at the read. While that memtable is active, it has every entry
 //! that was committed since, so the leader of the commits looks there alone. After a rotation the change reads again.
 //!
-//! Concurrency: any thread; no lock is held while the caller computes the value.
+//! A change that has lost several times takes the lock of the key, so that the writers of a hot key come one after the
+//! other instead of in random order. The condition alone decides what is right. So a change that cannot have the lock
+//! in time goes on without it.
+//!
+//! Concurrency: any thread. A lock of a key may be held while the caller computes the value.
 
 use std::sync::Arc;
 
-use super::retry::TRIES_MAX;
+use super::locks::TransactionLocks;
+use super::retry::{TRIES_AT_ONCE, TRIES_MAX};
 use crate::base::{ErrorKind, Kind, Result};
 use crate::engine::commit::condition::Condition;
+use crate::engine::locks::Mode;
 use crate::engine::{Engine, KeyspaceCore, Write};
 use crate::options::{self, Durability};
 
@@ -41,6 +47,7 @@ impl Engine {
     ) -> Result<(Option<Vec<u8>>, Change<V>)> {
         let mut value = Vec::new();
         let mut tries = 0;
+        let mut lock = None;
         loop {
             let read = self.get_newest(keyspace, key, &mut value)?;
             let change = decide(read.is_found.then_some(&value[..]));
@@ -61,15 +68,29 @@ impl Engine {
                 reads: None,
                 covers_writes: true,
                 active: Some(read.active),
+                owner: None,
             };
             tries += 1;
             match self.commit_on(condition, &write, durability) {
                 Ok(()) => return Ok((read.is_found.then_some(value), change)),
                 Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
-                    self.wait_to_retry(tries);
+                    if lock.is_none() && tries.is_multiple_of(TRIES_AT_ONCE) {
+                        lock = self.lock_in_time(keyspace, key);
+                    }
+                    if lock.is_none() {
+                        self.wait_to_retry(tries);
+                    }
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// The lock of `key`, if it is free in time.
+    #[cold]
+    fn lock_in_time(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8]) -> Option<TransactionLocks> {
+        let mut lock = TransactionLocks::new(&self.locks, self.options.lock_timeout);
+        let taken = lock.take(self, keyspace, key, Mode::Exclusive);
+        taken.is_ok().then_some(lock)
     }
 }

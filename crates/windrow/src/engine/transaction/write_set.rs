@@ -18,7 +18,7 @@ use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, Kind, Result};
 use crate::engine::{KeyspaceCore, Write};
 use crate::log::batch;
-use crate::read::visible::is_ordered;
+use crate::read::visible::{KeyRange, is_ordered};
 
 /// The most bytes of an encoded entry beside its key and value.
 const ENTRY_BYTES_MAX: usize = 32;
@@ -35,8 +35,21 @@ pub(super) struct WriteSet {
     changes: Vec<Change>,
     /// The bytes of the changes.
     changes_bytes: usize,
-    savepoints: Vec<(u64, usize)>,
+    savepoints: Vec<Savepoint>,
     next_savepoint: u64,
+}
+
+/// Names a savepoint of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SavepointId(u64);
+
+#[derive(Debug)]
+struct Savepoint {
+    id: SavepointId,
+    /// The number of changes before it.
+    changes: usize,
+    /// The position of the transaction's locks.
+    locks: usize,
 }
 
 #[derive(Debug)]
@@ -72,6 +85,14 @@ pub(super) struct EncodedWrites {
 }
 
 impl EncodedWrites {
+    pub(super) fn entries(&self) -> &[u8] {
+        &self.entries
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
     pub(super) fn write(&self) -> Write<'_> {
         Write::Batch {
             entries: &self.entries,
@@ -268,28 +289,32 @@ impl WriteSet {
         Some((key, written))
     }
 
-    /// Begins to record changes. Returns the number of the savepoint.
-    pub(super) fn savepoint(&mut self) -> u64 {
+    /// Begins to record changes. `locks` is the position of the locks, which a roll-back returns.
+    pub(super) fn savepoint(&mut self, locks: usize) -> SavepointId {
         self.next_savepoint += 1;
-        let number = self.next_savepoint;
-        self.savepoints.push((number, self.changes.len()));
-        number
+        let id = SavepointId(self.next_savepoint);
+        self.savepoints.push(Savepoint {
+            id,
+            changes: self.changes.len(),
+            locks,
+        });
+        id
     }
 
-    /// Undoes every change after the savepoint `number`, and forgets later savepoints.
+    /// Undoes every change after the savepoint `id`, and forgets later savepoints. Returns the position of the locks.
     ///
     /// # Errors
     /// `InvalidArgument` if the savepoint is gone.
-    pub(super) fn roll_back_to(&mut self, number: u64) -> Result<()> {
-        let found = self.savepoints.iter().rposition(|it| it.0 == number);
+    pub(super) fn roll_back_to(&mut self, id: SavepointId) -> Result<usize> {
+        let found = self.savepoints.iter().rposition(|it| it.id == id);
         let Some(position) = found else {
             return Err(Error::invalid_argument(
                 "the transaction was rolled back to before this savepoint",
             ));
         };
         self.savepoints.truncate(position + 1);
-        let (_, length) = self.savepoints[position];
-        while self.changes.len() > length
+        let Savepoint { changes, locks, .. } = self.savepoints[position];
+        while self.changes.len() > changes
             && let Some(change) = self.changes.pop()
         {
             self.changes_bytes -= change.undo.bytes();
@@ -308,7 +333,28 @@ impl WriteSet {
                 }
             }
         }
-        Ok(())
+        Ok(locks)
+    }
+
+    /// About the memory in use, in bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes + self.changes_bytes
+    }
+
+    /// The deleted ranges with their keyspaces.
+    pub(super) fn deleted(&self) -> impl Iterator<Item = (&Arc<KeyspaceCore>, KeyRange)> {
+        self.keyspaces.iter().flat_map(|writes| {
+            let ranges = writes.deleted.iter();
+            ranges.map(|(start, end)| (&writes.keyspace, KeyRange::from_start(start, end)))
+        })
+    }
+
+    /// The written keys with their keyspaces.
+    pub(super) fn keys(&self) -> impl Iterator<Item = (&Arc<KeyspaceCore>, &[u8])> {
+        self.keyspaces.iter().flat_map(|writes| {
+            let keys = writes.entries.keys();
+            keys.map(|key| (&writes.keyspace, &key[..]))
+        })
     }
 
     /// The entries, keyspace by keyspace: the deleted ranges, then the others in the order of keys (I1).

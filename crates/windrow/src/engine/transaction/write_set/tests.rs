@@ -38,14 +38,14 @@ fn an_overwrite_keeps_nothing_without_a_savepoint() {
 #[test]
 fn what_savepoints_keep_is_bounded() {
     let (keyspace, mut writes) = (keyspace(), WriteSet::default());
-    let savepoint = writes.savepoint();
+    let savepoint = writes.savepoint(7);
     put(&mut writes, &keyspace).unwrap();
     put(&mut writes, &keyspace).unwrap();
     let refused = put(&mut writes, &keyspace).unwrap_err();
     assert_eq!(refused.kind(), crate::base::ErrorKind::InvalidArgument);
     // The refused write has changed nothing, and a roll-back frees all.
     assert_eq!(writes.changes.len(), 2);
-    writes.roll_back_to(savepoint).unwrap();
+    assert_eq!(writes.roll_back_to(savepoint).unwrap(), 7);
     assert!(writes.is_empty());
     assert_eq!((writes.bytes, writes.changes_bytes), (0, 0));
     put(&mut writes, &keyspace).unwrap();

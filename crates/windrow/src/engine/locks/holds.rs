@@ -1,0 +1,377 @@
+//! What prepared transactions hold: keys and ranges that no commit of others may write.
+//!
+//! A prepared transaction is checked once, and commits later. So everything that it has read must still be current then.
+//! The leader of the commits asks here before it lets a write through; that costs one load while nothing is held. Locks
+//! alone would not do: most writers take none, and there are none for ranges.
+//!
+//! Invariants:
+//! - I1: No prepared transaction writes what another one holds: neither a key nor a key of a range. [`Holds::add`]
+//!   refuses it. So prepared transactions can commit in any order.
+//!
+//! Concurrency: one lock, held for a few instructions or a search among the ranges; a leaf.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::lock::excludes;
+use super::{LockName, Mode, Owner};
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicUsize, Ordering};
+use crate::base::{KeyspaceId, MemoryTracker};
+use crate::read::visible::{KeyRange, is_ordered};
+
+/// About the memory of a hold beside its keys.
+const OVERHEAD_BYTES: usize = 128;
+
+/// What one transaction holds: alone what it writes, shared what it has only read.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    pub(crate) keys: BTreeMap<LockName, Mode>,
+    pub(crate) ranges: Vec<(KeyspaceId, KeyRange, Mode)>,
+}
+
+/// What all prepared transactions hold; see the module.
+#[derive(Debug)]
+pub(crate) struct Holds {
+    /// The number of transactions that hold something.
+    count: AtomicUsize,
+    all: Mutex<All>,
+    memory: Arc<MemoryTracker>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    /// The owners of each key. Several share it, or one has it alone.
+    keys: BTreeMap<LockName, Vec<(Owner, Mode)>>,
+    ranges: Vec<HeldRange>,
+}
+
+#[derive(Debug)]
+struct HeldRange {
+    owner: Owner,
+    keyspace: KeyspaceId,
+    range: KeyRange,
+    mode: Mode,
+}
+
+/// Somebody who wants to write or to hold.
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    owner: Option<Owner>,
+    mode: Mode,
+}
+
+impl Hold {
+    fn memory_bytes(&self) -> u64 {
+        let keys = self.keys.keys().map(|name| name.key.len());
+        let ranges = self.ranges.iter().map(|(_, range, _)| {
+            let (lower, upper) = range.ends();
+            lower.map_or(0, <[u8]>::len) + upper.map_or(0, <[u8]>::len)
+        });
+        let bytes = keys.chain(ranges).map(|bytes| bytes + OVERHEAD_BYTES);
+        bytes.sum::<usize>() as u64
+    }
+}
+
+impl Wish {
+    fn meets(self, owner: Owner, mode: Mode) -> bool {
+        self.owner != Some(owner) && excludes(self.mode, mode)
+    }
+}
+
+impl All {
+    /// Whether another owner holds the key so that `wish` is in the way.
+    fn has_key(&self, name: &LockName, wish: Wish) -> bool {
+        let owners = self.keys.get(name).map_or(&[][..], Vec::as_slice);
+        let mut ranges = self.ranges.iter();
+        owners.iter().any(|(owner, mode)| wish.meets(*owner, *mode))
+            || ranges.any(|held| {
+                held.keyspace == name.keyspace
+                    && held.range.is_above_lower(&name.key)
+                    && held.range.is_below_upper(&name.key)
+                    && wish.meets(held.owner, held.mode)
+            })
+    }
+
+    /// A key of `range`, or the beginning of a range over it, that another owner holds so that `wish` is in the way.
+    fn find_in(&self, keyspace: KeyspaceId, range: &KeyRange, wish: Wish) -> Option<LockName> {
+        if !is_ordered(range.bounds()) {
+            return None;
+        }
+        let name = |key: &[u8]| LockName::new(keyspace, key);
+        let lower = match &range.lower {
+            Bound::Unbounded => Bound::Included(name(&[])),
+            Bound::Included(key) => Bound::Included(name(key)),
+            Bound::Excluded(key) => Bound::Excluded(name(key)),
+        };
+        let behind = self.keys.range((lower, Bound::Unbounded));
+        let mut inside = behind
+            .take_while(|(name, _)| name.keyspace == keyspace && range.is_below_upper(&name.key));
+        let met = |owners: &[(Owner, Mode)]| owners.iter().any(|it| wish.meets(it.0, it.1));
+        if let Some((name, _)) = inside.find(|(_, owners)| met(owners)) {
+            return Some(name.clone());
+        }
+        let mut ranges = self.ranges.iter();
+        let found = ranges.find(|held| {
+            held.keyspace == keyspace
+                && wish.meets(held.owner, held.mode)
+                && is_ordered(held.range.bounds())
+                && held.range.overlaps(range)
+        });
+        found.map(|held| name(held.range.ends().0.unwrap_or_default()))
+    }
+
+    /// A key for which `hold` contradicts what others hold.
+    fn contradiction(&self, owner: Owner, hold: &Hold) -> Option<LockName> {
+        let wish = |mode| Wish {
+            owner: Some(owner),
+            mode,
+        };
+        let mut keys = hold.keys.iter();
+        let key = keys.find(|(name, mode)| self.has_key(name, wish(**mode)));
+        let mut ranges = hold.ranges.iter();
+        key.map(|(name, _)| name.clone()).or_else(|| {
+            ranges.find_map(|(keyspace, range, mode)| self.find_in(*keyspace, range, wish(*mode)))
+        })
+    }
+}
+
+impl Holds {
+    /// Nothing is held. What will be is counted in `memory`.
+    pub(crate) fn new(memory: &Arc<MemoryTracker>) -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            all: Mutex::default(),
+            memory: Arc::clone(memory),
+        }
+    }
+
+    /// Adds what `owner` holds, which has the locks of all its keys.
+    ///
+    /// # Errors
+    /// The key for which that contradicts what others hold (I1). Then nothing has changed.
+    pub(crate) fn add(&self, owner: Owner, hold: &Hold) -> Result<(), LockName> {
+        let mut all = self.all.lock();
+        if let Some(name) = all.contradiction(owner, hold) {
+            return Err(name);
+        }
+        for (name, mode) in &hold.keys {
+            let owners = all.keys.entry(name.clone()).or_default();
+            owners.push((owner, *mode));
+        }
+        let ranges = hold.ranges.iter().cloned();
+        all.ranges
+            .extend(ranges.map(|(keyspace, range, mode)| HeldRange {
+                owner,
+                keyspace,
+                range,
+                mode,
+            }));
+        self.memory.add(hold.memory_bytes());
+        self.count.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Removes what `owner` holds.
+    pub(crate) fn remove(&self, owner: Owner, hold: &Hold) {
+        let mut all = self.all.lock();
+        for name in hold.keys.keys() {
+            if let Some(owners) = all.keys.get_mut(name) {
+                owners.retain(|it| it.0 != owner);
+                if owners.is_empty() {
+                    all.keys.remove(name);
+                }
+            }
+        }
+        all.ranges.retain(|it| it.owner != owner);
+        self.memory.remove(hold.memory_bytes());
+        self.count.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Whether any prepared transaction exists.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// The name of `key`, if another owner than `writer` forbids a write to it.
+    pub(crate) fn forbids_key(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        writer: Option<Owner>,
+    ) -> Option<LockName> {
+        let name = LockName::new(keyspace, key);
+        let is_held = self.all.lock().has_key(&name, write_by(writer));
+        is_held.then_some(name)
+    }
+
+    /// Something for which another owner than `writer` forbids a deletion of `range`.
+    pub(crate) fn forbids_range(
+        &self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        writer: Option<Owner>,
+    ) -> Option<LockName> {
+        let all = self.all.lock();
+        all.find_in(keyspace, range, write_by(writer))
+    }
+}
+
+fn write_by(owner: Option<Owner>) -> Wish {
+    Wish {
+        owner,
+        mode: Mode::Exclusive,
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::*;
+
+    const KEYSPACE: KeyspaceId = KeyspaceId(1);
+
+    fn hold(written: &[&str], read: &[&str], prefixes: &[&str]) -> Hold {
+        let name = |key: &&str| LockName::new(KEYSPACE, key.as_bytes());
+        let mut hold = Hold::default();
+        let written = written.iter().map(|key| (name(key), Mode::Exclusive));
+        let read = read.iter().map(|key| (name(key), Mode::Shared));
+        hold.keys.extend(written.chain(read));
+        let prefixes = prefixes.iter().map(|it| KeyRange::prefix(it.as_bytes()));
+        let ranges = prefixes.map(|range| (KEYSPACE, range, Mode::Shared));
+        hold.ranges.extend(ranges);
+        hold
+    }
+
+    #[test]
+    fn what_is_held_forbids_the_writes_of_others() {
+        let holds = Holds::new(&Arc::default());
+        let [one, other] = [1, 2].map(Owner);
+        let forbids = |key: &str, writer| {
+            holds
+                .forbids_key(KEYSPACE, key.as_bytes(), writer)
+                .is_some()
+        };
+        assert!(!holds.is_any() && !forbids("a", None));
+        let first = hold(&["a"], &["r"], &["p"]);
+        let second = hold(&[], &["r"], &["p"]);
+        holds.add(one, &first).unwrap();
+        holds.add(other, &second).unwrap();
+        for key in ["a", "r", "p", "pz"] {
+            assert!(forbids(key, None) && forbids(key, Some(other)), "{key}");
+        }
+        assert!(!forbids("a", Some(one)));
+        assert!(
+            forbids("r", Some(one)) && forbids("pz", Some(one)),
+            "others have read it"
+        );
+        for key in ["b", "o", "q"] {
+            assert!(!forbids(key, None), "{key}");
+        }
+        assert!(holds.forbids_key(KeyspaceId(2), b"a", None).is_none());
+        holds.remove(other, &second);
+        assert!(!forbids("r", Some(one)) && !forbids("pz", Some(one)) && forbids("r", None));
+        holds.remove(one, &first);
+        assert!(!holds.is_any() && !forbids("a", None));
+        assert_eq!(holds.memory.bytes(), 0);
+    }
+
+    // I1
+    #[test]
+    fn contradictions_are_refused_in_either_order() {
+        let writer = hold(&["p5"], &[], &[]);
+        for (reader, fits) in [
+            (hold(&[], &["p5"], &[]), false),
+            (hold(&["p5"], &[], &[]), false),
+            (hold(&[], &[], &["p"]), false),
+            (hold(&[], &[], &["p5"]), false),
+            (hold(&[], &["p4"], &["p4", "p6", "o", "q"]), true),
+            (hold(&["p4"], &[], &["z"]), true),
+        ] {
+            for [first, second] in [[&writer, &reader], [&reader, &writer]] {
+                let holds = Holds::new(&Arc::default());
+                holds.add(Owner(1), first).unwrap();
+                let added = holds.add(Owner(2), second);
+                assert_eq!(added.is_ok(), fits, "{second:?}");
+            }
+        }
+    }
+
+    // I1
+    #[test]
+    fn deleted_ranges_exclude_what_they_overlap() {
+        let deletion = |start: &str, end: &str| {
+            let range = KeyRange::from_start(start.as_bytes(), end.as_bytes());
+            Hold {
+                ranges: vec![(KEYSPACE, range, Mode::Exclusive)],
+                ..Hold::default()
+            }
+        };
+        let deleted = deletion("d", "g");
+        for (other, fits) in [
+            (hold(&["d"], &[], &[]), false),
+            (hold(&[], &["f"], &[]), false),
+            (hold(&["g", "c"], &["a"], &[]), true),
+            (hold(&[], &[], &["e"]), false),
+            (hold(&[], &[], &[""]), false),
+            (hold(&[], &[], &["c", "g"]), true),
+            (deletion("a", ""), false),
+            (deletion("e", "f"), false),
+            (deletion("a", "d"), true),
+            (deletion("g", ""), true),
+        ] {
+            for [first, second] in [[&deleted, &other], [&other, &deleted]] {
+                let holds = Holds::new(&Arc::default());
+                holds.add(Owner(1), first).unwrap();
+                assert_eq!(holds.add(Owner(2), second).is_ok(), fits, "{other:?}");
+            }
+            // Any write that a deletion of the range would change, and any deletion that changes what is held.
+            let holds = Holds::new(&Arc::default());
+            holds.add(Owner(1), &other).unwrap();
+            let (_, range, _) = &deleted.ranges[0];
+            let forbidden = holds.forbids_range(KEYSPACE, range, None);
+            assert_eq!(forbidden.is_none(), fits);
+            assert!(
+                holds
+                    .forbids_range(KEYSPACE, range, Some(Owner(1)))
+                    .is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn bounds_of_ranges_are_exact() {
+        let writer = hold(&["b"], &[], &[]);
+        let bounds = |key: &str| {
+            let key: Box<[u8]> = key.as_bytes().into();
+            [
+                Bound::Included(key.clone()),
+                Bound::Excluded(key),
+                Bound::Unbounded,
+            ]
+        };
+        for lower in ["a", "b", "c"].iter().flat_map(|key| bounds(key)) {
+            for upper in ["a", "b", "c"].iter().flat_map(|key| bounds(key)) {
+                let range = KeyRange {
+                    lower: lower.clone(),
+                    upper,
+                };
+                let holds = Holds::new(&Arc::default());
+                holds.add(Owner(1), &writer).unwrap();
+                let has_key = range.is_above_lower(b"b") && range.is_below_upper(b"b");
+                for (keyspace, fits) in [(KEYSPACE, !has_key), (KeyspaceId(0), true)] {
+                    let reader = Hold {
+                        ranges: vec![(keyspace, range.clone(), Mode::Shared)],
+                        ..Hold::default()
+                    };
+                    assert_eq!(holds.add(Owner(2), &reader).is_ok(), fits, "{range:?}");
+                    if fits {
+                        holds.remove(Owner(2), &reader);
+                    }
+                }
+            }
+        }
+    }
+}

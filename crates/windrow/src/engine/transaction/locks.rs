@@ -1,0 +1,276 @@
+//! The locks of one transaction: what each one covers, and which of them a savepoint releases.
+//!
+//! A lock has the sequence number at which its key was read under it, or was locked for a write. The commit covers all
+//! locked keys from there on. So a lost update is found even if a writer takes no locks.
+//!
+//! Invariants:
+//! - I1: The transaction holds in the table exactly what `held` says, until this is dropped or
+//!   [kept](TransactionLocks::keep).
+//! - I2: `taken` has each change of `held` in order, with what there was before. So a roll-back restores the locks of
+//!   its savepoint.
+//! - I3: What was read under a lock stays covered after the lock is released.
+//!
+//! Concurrency: owned by the thread of its transaction.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::engine::commit::read_set::ReadSet;
+use crate::engine::locks::{LockName, LockTable, Mode, Owner, Refusal};
+use crate::engine::{Engine, KeyspaceCore};
+
+/// A thread that waits for a lock looks at the clock, and whether the database is open, at least this often.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The wait for one lock. It ends by the clock of the runtime. Where only a test turns that clock, it ends after as much
+/// time of the system.
+struct Wait<'a> {
+    engine: &'a Engine,
+    deadline: Duration,
+    left: Duration,
+}
+
+impl<'a> Wait<'a> {
+    fn new(engine: &'a Engine, timeout: Duration) -> Self {
+        Self {
+            engine,
+            deadline: engine.options.runtime.now().saturating_add(timeout),
+            left: timeout,
+        }
+    }
+
+    /// How long to wait before the next look.
+    ///
+    /// # Errors
+    /// `TimedOut` at the end of the wait; `Closed`.
+    fn rest(&mut self) -> Result<Duration> {
+        self.engine.check_open()?;
+        let until_deadline = self
+            .deadline
+            .saturating_sub(self.engine.options.runtime.now());
+        let rest = until_deadline.min(self.left).min(LOOK_INTERVAL);
+        if rest.is_zero() {
+            return Err(Error::new(ErrorKind::TimedOut, "is locked"));
+        }
+        self.left -= rest;
+        Ok(rest)
+    }
+}
+
+/// The locks of a transaction.
+#[derive(Debug)]
+pub(super) struct TransactionLocks {
+    table: Arc<LockTable>,
+    owner: Owner,
+    /// How long it waits for each lock.
+    timeout: Duration,
+    held: BTreeMap<LockName, HeldLock>,
+    taken: Vec<Taken>,
+    /// Whether anything was read under a lock.
+    has_read: bool,
+}
+
+#[derive(Debug)]
+struct HeldLock {
+    keyspace: Arc<KeyspaceCore>,
+    mode: Mode,
+    since: SequenceNumber,
+    /// Whether the caller knows the value of the key from a read under the lock.
+    is_read: bool,
+}
+
+/// A lock that was taken, and how it was held before.
+#[derive(Debug)]
+struct Taken {
+    name: LockName,
+    before: Option<Mode>,
+}
+
+impl TransactionLocks {
+    pub(super) fn new(table: &Arc<LockTable>, timeout: Duration) -> Self {
+        Self {
+            table: Arc::clone(table),
+            owner: table.new_owner(),
+            timeout,
+            held: BTreeMap::new(),
+            taken: Vec::new(),
+            has_read: false,
+        }
+    }
+
+    pub(super) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Whether anything was read under a lock, and so not from the snapshot.
+    pub(super) fn has_read(&self) -> bool {
+        self.has_read
+    }
+
+    /// The number of changes so far, for [`roll_back_to`](Self::roll_back_to).
+    pub(super) fn position(&self) -> usize {
+        self.taken.len()
+    }
+
+    pub(super) fn holds(&self, keyspace: &KeyspaceCore, key: &[u8]) -> bool {
+        !self.held.is_empty() && self.held.contains_key(&LockName::new(keyspace.id(), key))
+    }
+
+    /// Takes the lock of `key`, and waits for it if necessary.
+    ///
+    /// # Errors
+    /// `Deadlock`; `TimedOut`, also if there are too many locks; `Closed`.
+    pub(super) fn take(
+        &mut self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        mode: Mode,
+    ) -> Result<()> {
+        self.lock(engine, keyspace, key, mode).map(drop)
+    }
+
+    /// The same; returns the lock.
+    fn lock(
+        &mut self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        mode: Mode,
+    ) -> Result<(&mut HeldLock, bool)> {
+        let name = LockName::new(keyspace.id(), key);
+        let before = self.held.get(&name).map(|it| it.mode);
+        if before < Some(mode) {
+            engine.check_open()?;
+            let mut wait = None;
+            let timeout = self.timeout;
+            let rest = || {
+                wait.get_or_insert_with(|| Wait::new(engine, timeout))
+                    .rest()
+            };
+            self.table
+                .acquire(self.owner, &name, mode, rest)
+                .map_err(|refusal| engine.refused_lock(refusal, keyspace, key))?;
+            let name = name.clone();
+            self.taken.push(Taken { name, before });
+        }
+        let held = self.held.entry(name).or_insert_with(|| HeldLock {
+            keyspace: Arc::clone(keyspace),
+            mode,
+            since: engine.visible.load(Ordering::Acquire),
+            is_read: false,
+        });
+        held.mode = held.mode.max(mode);
+        Ok((held, before.is_none()))
+    }
+
+    /// Reads the newest value of `key` under its lock.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); those of a read; `Conflict` if a write without a lock has changed the key since it was
+    /// locked.
+    pub(super) fn read(
+        &mut self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        mode: Mode,
+    ) -> Result<Option<Vec<u8>>> {
+        let (held, is_new) = self.lock(engine, keyspace, key, mode)?;
+        let mut value = Vec::new();
+        let read = engine.get_newest(keyspace, key, &mut value)?;
+        if is_new {
+            held.since = read.sequence;
+        } else if held.since < read.sequence && engine.has_changed(keyspace, key, held.since)? {
+            let what = "was changed by a write without a lock";
+            return Err(Error::conflicting(&keyspace.name(), key, what));
+        }
+        held.is_read = true;
+        self.has_read = true;
+        Ok(read.is_found.then_some(value))
+    }
+
+    /// Adds what the locks cover to `reads`.
+    pub(super) fn add_to(&self, reads: &mut ReadSet) {
+        for (name, held) in &self.held {
+            reads.add_key(&held.keyspace, &name.key, held.since);
+        }
+    }
+
+    /// Releases the locks that were taken after `position`. What was read under them goes to `reads` (I3).
+    pub(super) fn roll_back_to(&mut self, position: usize, reads: &mut ReadSet) {
+        while self.taken.len() > position
+            && let Some(Taken { name, before }) = self.taken.pop()
+        {
+            if let Some(mode) = before {
+                self.table.share(self.owner, &name);
+                if let Some(held) = self.held.get_mut(&name) {
+                    held.mode = mode;
+                }
+            } else {
+                self.table.release(self.owner, &name);
+                if let Some(held) = self.held.remove(&name).filter(|it| it.is_read) {
+                    reads.add_key(&held.keyspace, &name.key, held.since);
+                }
+            }
+        }
+    }
+
+    /// Keeps all locks without the transaction. Returns them.
+    pub(super) fn keep(mut self) -> Vec<LockName> {
+        mem::take(&mut self.held).into_keys().collect()
+    }
+}
+
+impl Drop for TransactionLocks {
+    fn drop(&mut self) {
+        for name in self.held.keys() {
+            self.table.release(self.owner, name);
+        }
+    }
+}
+
+impl Engine {
+    /// The error of a transaction that cannot lock `key`.
+    #[cold]
+    pub(super) fn refused_lock(
+        &self,
+        refusal: Refusal,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+    ) -> Error {
+        let (kind, what) = match refusal {
+            Refusal::Ended(error) if error.kind() == ErrorKind::TimedOut => {
+                let what = "is locked, and was not free in time".to_owned();
+                (ErrorKind::TimedOut, what)
+            }
+            Refusal::Ended(error) => return error,
+            Refusal::TooMany => {
+                let what = "cannot be locked: there are too many locks".to_owned();
+                (ErrorKind::TimedOut, what)
+            }
+            Refusal::Deadlock(names) => {
+                let describe = |name: &LockName| {
+                    let keyspace = self.keyspace_name(name.keyspace);
+                    format!("\"{}\" of \"{keyspace}\"", name.key.escape_ascii())
+                };
+                let names: Vec<_> = names.iter().map(describe).collect();
+                let what = format!(
+                    "cannot be locked: {} transactions wait for each other, for the keys {}",
+                    names.len(),
+                    names.join(", ")
+                );
+                (ErrorKind::Deadlock, what)
+            }
+        };
+        Error::conflicting(&keyspace.name(), key, &what).with_kind(kind)
+    }
+}
