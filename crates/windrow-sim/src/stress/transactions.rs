@@ -1,8 +1,9 @@
 //! Transactions of several clients in turn, on a simulated disk: their history is checked for forbidden cycles.
 //!
 //! A seed chooses which client takes its next step: a read, a scan, an append, a savepoint, a commit. So transactions
-//! overlap in every way, while flushes and compactions run between their steps. Appends by single-key updates and by
-//! batches come in between. The power fails during some steps, some processes end, and devices report errors.
+//! overlap in every way, while flushes and compactions run between their steps. Some take locks, without waiting for
+//! them, and some are [prepared] and end much later, after crashes, too. Appends by single-key updates and by batches
+//! come in between. The power fails during some steps, some processes end, and devices report errors.
 //!
 //! After each open the lists show which transactions have survived:
 //! - I1: a transaction survives as a whole or not at all;
@@ -13,6 +14,7 @@
 //! `windrow` have groups.
 
 mod client;
+mod prepared;
 
 use super::{Replay, Seeds, setting_of, write_counts};
 use crate::disk::{CrashPolicy, Fault, OperationKind, SimDisk};
@@ -22,9 +24,11 @@ use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
 use clap::Args;
 use client::Client;
+use prepared::Prepared;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Result};
 
 /// Keys of each history, half of them in each keyspace.
@@ -52,6 +56,10 @@ pub struct Tally {
     pub transactions: u64,
     /// Commits that were refused by a conflict.
     pub conflicts: u64,
+    /// Locks that were not free.
+    pub locked: u64,
+    /// Transactions that were prepared.
+    pub prepared: u64,
     /// Ends of a process and power failures.
     pub crashes: u64,
     /// Transactions that a crash has lost.
@@ -63,6 +71,8 @@ impl super::Tally for Tally {
         self.histories += other.histories;
         self.transactions += other.transactions;
         self.conflicts += other.conflicts;
+        self.locked += other.locked;
+        self.prepared += other.prepared;
         self.crashes += other.crashes;
         self.lost += other.lost;
     }
@@ -76,6 +86,8 @@ impl fmt::Display for Tally {
                 ("histories", self.histories),
                 ("transactions", self.transactions),
                 ("conflicts", self.conflicts),
+                ("refused locks", self.locked),
+                ("prepared transactions", self.prepared),
                 ("crashes", self.crashes),
                 ("transactions lost in crashes", self.lost),
             ],
@@ -103,6 +115,7 @@ fn run_seed(plan: &Plan, seed: u64) -> Tally {
         match outcome {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::Conflict => run.tally.conflicts += 1,
+            Err(error) if error.kind() == ErrorKind::TimedOut => run.tally.locked += 1,
             Err(error) => {
                 assert!(run.is_failing && is_device_error(error.kind()), "{error:?}");
                 clients.iter_mut().for_each(Client::forget);
@@ -137,6 +150,7 @@ struct Run {
     runtime: SteppedRuntime,
     store: Option<Store>,
     history: Vec<Recorded>,
+    prepared: BTreeMap<String, Prepared>,
     clock: u64,
     next_element: u64,
     /// Whether the disk may report errors.
@@ -152,7 +166,10 @@ struct Store {
 
 impl Store {
     fn open(setting: &Setting, disk: &SimDisk, runtime: &SteppedRuntime) -> Result<Self> {
-        let db = Db::open(Path::new(FOLDER), setting.on(disk, runtime))?;
+        let mut options = setting.on(disk, runtime);
+        // There is one thread.
+        options.lock_timeout = Duration::ZERO;
+        let db = Db::open(Path::new(FOLDER), options)?;
         let keyspaces = [
             setting.keyspace(&db, "even")?,
             setting.keyspace(&db, "odd")?,
@@ -216,6 +233,7 @@ impl Run {
             runtime,
             store: Some(store),
             history: Vec::new(),
+            prepared: BTreeMap::new(),
             clock: 0,
             next_element: 0,
             is_failing: false,
@@ -269,6 +287,7 @@ impl Run {
                 self.end_process();
                 Ok(())
             }
+            44..64 if self.has_prepared() => self.end_prepared(),
             _ => {
                 let client = self.random.index(clients.len());
                 clients[client].step(self)
@@ -333,11 +352,17 @@ impl Run {
             is_volatile: true,
         });
         if is_synced {
-            for recorded in self.history.iter_mut().filter(|it| it.is_acknowledged) {
-                recorded.is_volatile = false; // I2
-            }
+            self.note_sync();
         }
         outcome
+    }
+
+    /// Everything that was acknowledged is durable (I2).
+    fn note_sync(&mut self) {
+        for recorded in self.history.iter_mut().filter(|it| it.is_acknowledged) {
+            recorded.is_volatile = false;
+        }
+        self.prepared.values_mut().for_each(Prepared::note_sync);
     }
 
     fn end_process(&mut self) {
@@ -405,6 +430,7 @@ impl Run {
         self.tally.crashes += 1;
         verify(&store.db).expect("the database can be verified");
         self.store = Some(store);
+        self.recover_prepared(&lists, has_power_failed);
         self.check();
     }
 

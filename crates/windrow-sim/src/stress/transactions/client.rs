@@ -30,8 +30,14 @@ impl Client {
     pub(super) fn step(&mut self, run: &mut Run) -> Result<()> {
         let Some(open) = &mut self.open else {
             let begun = run.tick();
+            let is_locking = run.random.chance(1, 3);
+            let db = &run.store().db;
             self.open = Some(Open {
-                transaction: run.store().db.transaction_with(run.isolation),
+                transaction: if is_locking {
+                    db.locking_transaction()
+                } else {
+                    db.transaction_with(run.isolation)
+                },
                 begun,
                 steps: Vec::new(),
                 savepoint: None,
@@ -65,6 +71,9 @@ impl Client {
                 let Some(open) = self.open.take() else {
                     return Ok(());
                 };
+                if run.random.chance(1, 5) && run.may_prepare() {
+                    return run.prepare(open.transaction, open.steps, open.begun);
+                }
                 let durability = run.durability();
                 let outcome = open.transaction.commit_with(durability);
                 run.record(open.steps, open.begun, durability, outcome)
@@ -76,15 +85,15 @@ impl Client {
 impl Open {
     fn read(&mut self, run: &mut Run, key: u64) -> Result<()> {
         let keyspace = run.store().keyspace(key).clone();
-        let for_update = run.random.chance(1, 3);
-        self.read_list(&keyspace, key, for_update).map(drop)
+        self.read_list(run, &keyspace, key).map(drop)
     }
 
-    fn read_list(&mut self, keyspace: &Keyspace, key: u64, for_update: bool) -> Result<List> {
-        let found = if for_update {
-            self.transaction.get_for_update(keyspace, encode_key(key))?
-        } else {
-            self.transaction.get(keyspace, encode_key(key))?
+    fn read_list(&mut self, run: &mut Run, keyspace: &Keyspace, key: u64) -> Result<List> {
+        let (transaction, encoded) = (&self.transaction, encode_key(key));
+        let found = match run.random.below(4) {
+            0 => transaction.get_for_update(keyspace, encoded)?,
+            1 => transaction.get_for_share(keyspace, encoded)?,
+            _ => transaction.get(keyspace, encoded)?,
         };
         let list = decode(&found.unwrap_or_default());
         self.steps.push(Step::Read(key, list.clone()));
@@ -108,7 +117,7 @@ impl Open {
     fn append(&mut self, run: &mut Run, key: u64) -> Result<()> {
         let element = run.element();
         let keyspace = run.store().keyspace(key).clone();
-        let mut list = self.read_list(&keyspace, key, false)?;
+        let mut list = self.read_list(run, &keyspace, key)?;
         list.push(element);
         self.transaction
             .insert(&keyspace, encode_key(key), encode(&list))?;
