@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use windrow::runtime::{Runtime, Threads};
-use windrow::{Db, Isolation, Keyspace, Options, Result};
+use windrow::{Db, Durability, Isolation, Keyspace, Options, Result};
 
 const KEYS: u64 = 1_000_000;
 const VALUE: [u8; 100] = [7; 100];
@@ -59,13 +59,37 @@ fn show(name: &str, [plain, other]: [Duration; 2]) {
     );
 }
 
-/// Increments the number at `key` in a transaction.
-fn increment(db: &Db, keyspace: &Keyspace, key: &[u8], isolation: Isolation) -> Result<()> {
-    let durability = windrow::Durability::Buffered;
-    db.transact_with(isolation, durability, |transaction| {
-        let old = transaction.get(keyspace, key)?;
-        transaction.insert(keyspace, key, incremented(old.as_deref()))
+/// Increments the numbers at `keys` in a locking transaction.
+fn increment_locked<K: AsRef<[u8]>>(db: &Db, keyspace: &Keyspace, keys: &[K]) -> Result<()> {
+    db.transact_locking(Durability::Buffered, |transaction| {
+        for key in keys {
+            let old = transaction.get_for_update(keyspace, key)?;
+            transaction.insert(keyspace, key, incremented(old.as_deref()))?;
+        }
+        Ok(())
     })
+}
+
+/// Increments the numbers at `keys` in an optimistic transaction.
+fn increment<K: AsRef<[u8]>>(
+    db: &Db,
+    keyspace: &Keyspace,
+    keys: &[K],
+    isolation: Isolation,
+) -> Result<()> {
+    db.transact_with(isolation, Durability::Buffered, |transaction| {
+        for key in keys {
+            let old = transaction.get(keyspace, key)?;
+            transaction.insert(keyspace, key, incremented(old.as_deref()))?;
+        }
+        Ok(())
+    })
+}
+
+/// Another hot key for each one.
+fn other(key: &[u8]) -> [u8; 8] {
+    let number = key.first_chunk().map_or(0, |it| u64::from_be_bytes(*it));
+    (number.wrapping_mul(7919) % HOT_KEYS).to_be_bytes()
 }
 
 fn incremented(old: Option<&[u8]>) -> Vec<u8> {
@@ -140,6 +164,19 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         let name = format!("two reads and two writes, {isolation:?}");
         show(&name, compare(plain, with)?);
     }
+    let locking = |step: u64| {
+        let (one, two) = pair(step);
+        let transaction = db.locking_transaction();
+        transaction.get_for_update(&data, one)?;
+        transaction.get_for_update(&data, two)?;
+        transaction.insert(&data, one, VALUE)?;
+        transaction.insert(&data, two, VALUE)?;
+        transaction.commit()
+    };
+    show(
+        "two reads and two writes, locking",
+        compare(plain, locking)?,
+    );
     let plain = |step: u64| {
         data.get(key(step))?;
         data.insert(key(step), VALUE)
@@ -154,12 +191,28 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     })?;
     println!("{:<44} {:>8.1}", "update", rate / 1e3);
     for isolation in [Isolation::Serializable, Isolation::Snapshot] {
-        let rate = hot_keys(&hot, |key| increment(&db, &hot, key, isolation))?;
+        let rate = hot_keys(&hot, |key| increment(&db, &hot, &[key], isolation))?;
         println!(
             "{:<44} {:>8.1}",
             format!("transact, {isolation:?}"),
             rate / 1e3
         );
     }
+    let rate = hot_keys(&hot, |key| increment_locked(&db, &hot, &[key]))?;
+    println!("{:<44} {:>8.1}", "transact_locking", rate / 1e3);
+    // In any order, so that deadlocks happen.
+    let pairs = db.keyspace("pairs")?;
+    let rate = hot_keys(&pairs, |key| {
+        increment(&db, &pairs, &[key, &other(key)], Isolation::Serializable)
+    })?;
+    println!(
+        "{:<44} {:>8.1}",
+        "two keys, transact, Serializable",
+        rate / 1e3
+    );
+    let rate = hot_keys(&pairs, |key| {
+        increment_locked(&db, &pairs, &[key, &other(key)])
+    })?;
+    println!("{:<44} {:>8.1}", "two keys, transact_locking", rate / 1e3);
     Ok(())
 }

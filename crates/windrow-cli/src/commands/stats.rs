@@ -194,6 +194,7 @@ fn memory_table(memory: &MemoryUse) -> Table {
         ("tables: indexes, filters", memory.tables),
         ("cursors", memory.cursors),
         ("flushes and compactions", memory.jobs),
+        ("transactions", memory.transactions),
         ("total", memory.total),
     ];
     let parts = parts.map(|(name, bytes)| (name, human_bytes(bytes)));
