@@ -414,6 +414,7 @@ fn updates_of_one_hot_key_are_never_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.durability = Durability::Sync;
+    options.lock_timeout = LONG;
     let db = Db::open(folder.path(), options).unwrap();
     let keyspace = &db.keyspace("data").unwrap();
     let (failed, failures) = mpsc::channel();

@@ -74,7 +74,7 @@ impl Engine {
             match self.commit_on(condition, &write, durability) {
                 Ok(()) => return Ok((read.is_found.then_some(value), change)),
                 Err(error) if error.kind() == ErrorKind::Conflict && tries < TRIES_MAX => {
-                    if lock.is_none() && tries.is_multiple_of(TRIES_AT_ONCE) {
+                    if tries == TRIES_AT_ONCE {
                         lock = self.lock_in_time(keyspace, key);
                     }
                     if lock.is_none() {
