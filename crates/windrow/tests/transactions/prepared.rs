@@ -366,3 +366,64 @@ fn two_that_are_prepared_do_not_depend_on_each_other() {
         reader().unwrap().roll_back().unwrap();
     }
 }
+
+#[test]
+fn deleted_ranges_are_prepared_and_held() {
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Db::open(folder.path(), Options::default()).unwrap();
+        let mut db = open();
+        let mut keyspace = db.keyspace("data").unwrap();
+        for key in ["p1", "p2", "q"] {
+            keyspace.insert(key, "old").unwrap();
+        }
+        let transaction = kind(&db);
+        transaction.delete_range(&keyspace, "p".."q").unwrap();
+        transaction.insert(&keyspace, "p2", "new").unwrap();
+        drop(transaction.prepare("order").unwrap());
+        for _ in 0..2 {
+            assert_held(&db, &keyspace, "p1");
+            assert_held(&db, &keyspace, "p5");
+            assert!(is_conflict(keyspace.delete_range("p3".."z")));
+            assert_free(&db, &keyspace, "q");
+            keyspace.delete_range("a".."p").unwrap();
+            // A transaction that has read the range cannot be prepared beside it.
+            let reader = db.transaction();
+            assert_eq!(reader.prefix(&keyspace, "p").unwrap().count(), 2);
+            assert!(is_conflict(reader.prepare("reader").map(drop)));
+            drop(keyspace);
+            db.close().unwrap();
+            db = open();
+            keyspace = db.keyspace("data").unwrap();
+        }
+        db.prepared_transaction("order").unwrap().commit().unwrap();
+        assert_eq!(text(keyspace.get("p1").unwrap()), "");
+        assert_eq!(text(keyspace.get("p2").unwrap()), "new");
+        assert_free(&db, &keyspace, "p5");
+        keyspace.delete_range("p".."q").unwrap();
+    }
+}
+
+// What a prepared transaction holds cannot be deleted.
+#[test]
+fn a_deletion_of_what_is_held_is_refused() {
+    let store = Store::with(&[("m", "1")]);
+    prepare_reader(&store);
+    for (range, fits) in [
+        ("a".."m", true),
+        ("m".."n", false),
+        ("n".."p", true),
+        ("x".."z", true),
+    ] {
+        let deleted = store.keyspace.delete_range(range.clone());
+        assert_eq!(!is_conflict(deleted), fits, "{range:?}");
+    }
+    assert!(is_conflict(store.keyspace.delete_range("o".."pa")));
+}
+
+fn prepare_reader(store: &Store) {
+    let transaction = store.db.transaction();
+    transaction.get(&store.keyspace, "m").unwrap();
+    assert_eq!(transaction.prefix(&store.keyspace, "p").unwrap().count(), 0);
+    drop(transaction.prepare("reader").unwrap());
+}
