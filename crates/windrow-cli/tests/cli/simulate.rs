@@ -204,11 +204,13 @@ fn garnering() {
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn strong_garnering() {
     in_place(16_000, &["--preset", "autumn", "--scaling", "0.4"]);
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn three_segments() {
     in_place(16_000, &["--segment-limit", "3"]);
 }
@@ -219,6 +221,7 @@ fn one_segment() {
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn mostly_new_keys() {
     Case {
         sizes: &[],
@@ -234,6 +237,7 @@ fn mostly_new_keys() {
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn longer_entries() {
     Case {
         sizes: &["--key-size", "24", "--value-size", "400"],
@@ -264,11 +268,13 @@ fn in_transient_logs(options: &[&str]) {
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn transient_logs() {
     in_transient_logs(&[]);
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn transient_logs_down_to_the_level_before_the_last() {
     in_transient_logs(&["--preset", "parallax", "--medium-in-place", "before-last"]);
 }
@@ -316,6 +322,7 @@ fn mostly_medium() {
 }
 
 #[test]
+#[ignore = "long: docs/testing.md has the command"]
 fn mostly_large() {
     mixed("LD", 649.0, 600, SMALL, &SPACIOUS);
 }
