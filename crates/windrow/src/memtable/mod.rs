@@ -102,28 +102,23 @@ impl Memtable {
         if self.is_empty() {
             return None;
         }
-        let found = self.get_among(key, sequence);
+        let mut deleted = 0;
         if self.ranges.has_any() {
-            self.get_among_ranges(key, sequence, found)
-        } else {
-            found
+            deleted = self.deleted_at(key, sequence);
+        }
+        let found = self.get_among(key, sequence);
+        match found {
+            _ if deleted == 0 => found,
+            Some((trailer, _)) if trailer.sequence() >= deleted => found,
+            _ => Some((Trailer::new(deleted, Kind::RangeTombstone), &[])),
         }
     }
 
-    /// The newer one of `found` and the newest range tombstone that covers `key`.
+    /// The newest range tombstone that covers `key` and is at most `sequence`; 0 if there is none.
     #[cold]
-    fn get_among_ranges<'a>(
-        &'a self,
-        key: &[u8],
-        sequence: SequenceNumber,
-        found: Option<(Trailer, &'a [u8])>,
-    ) -> Option<(Trailer, &'a [u8])> {
-        let deleted = self.newest_range(key, sequence, |range| range.sequence);
-        match (deleted, found) {
-            (Some(deleted), Some((trailer, _))) if deleted <= trailer.sequence() => found,
-            (Some(deleted), _) => Some((Trailer::new(deleted, Kind::RangeTombstone), &[])),
-            (None, _) => found,
-        }
+    fn deleted_at(&self, key: &[u8], sequence: SequenceNumber) -> SequenceNumber {
+        let newest = self.ranges.newest(key, sequence, |range| range.sequence);
+        newest.unwrap_or(0)
     }
 
     /// The newest range tombstone that covers `key` and is at most `sequence`, as `look` sees it.

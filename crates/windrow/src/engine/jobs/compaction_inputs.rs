@@ -59,6 +59,26 @@ impl Inputs {
         files.iter().filter_map(grown).collect()
     }
 
+    /// The same inputs with only those files that `is_chosen` accepts.
+    pub(super) fn only(&self, is_chosen: impl Fn(&Shared<FileHandle>) -> bool) -> Self {
+        let chosen = |files: &[Shared<FileHandle>]| {
+            let files = files.iter().filter(|file| is_chosen(file));
+            files.map(Shared::clone).collect()
+        };
+        Self {
+            version: Shared::clone(&self.version),
+            work: KeyspaceWork {
+                level_count: self.work.level_count,
+                ..KeyspaceWork::default()
+            },
+            level: self.level,
+            upper: chosen(&self.upper),
+            lower: chosen(&self.lower),
+            targets: self.targets.clone(),
+            purpose: self.purpose,
+        }
+    }
+
     /// How many range tombstones they have.
     pub(super) fn range_tombstones(&self) -> u64 {
         let counts = self.files().map(|file| file.meta.range_tombstones());

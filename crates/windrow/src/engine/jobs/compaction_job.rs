@@ -8,18 +8,17 @@ use std::sync::Arc;
 
 use super::compaction_claim::CompactionJob;
 use super::compaction_inputs::Inputs;
+use super::compaction_ranges::part_end;
 use super::context::{garbage_records, on_disk, table_options, value_log_records};
 use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
-use crate::base::limits::{KEY_BYTES_MAX, LEVELS_MAX};
-use crate::base::range_tombstones::largest_below;
+use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cause, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
 use crate::compact::output::{Output, Targets};
-use crate::compact::ranges::JobRanges;
 use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
@@ -116,7 +115,7 @@ impl Engine {
         let mut references = ReferenceChanges::default();
         // First: a damaged list stops the compaction before it writes.
         self.subtract_references(inputs, &mut references)?;
-        let merged = self.rewrite_all(keyspace, inputs, claim)?;
+        let (merged, read) = self.rewrite_all(keyspace, inputs, claim)?;
         let id = keyspace.id();
         let levels = inputs
             .upper
@@ -195,7 +194,6 @@ impl Engine {
         let entries = appended_entries + rewritten_entries;
         self.allocate_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
-        let read: u64 = bytes(&mut inputs.files().map(|file| &*file.meta));
         let transient_log_bytes: u64 = written.transient_logs.iter().map(|run| run.length).sum();
         let value_log_bytes: u64 = written.value_logs.iter().map(|log| log.length).sum();
         let tables: u64 = bytes(&mut written.tables.iter());
@@ -268,14 +266,15 @@ impl Engine {
     }
 
     /// Writes the merged inputs to new files of the claimed level, in subcompactions if the compaction is
-    /// large and threads may be free.
+    /// large and threads may be free. It reads no file of which nobody needs an entry. With the result come the bytes of the files that were read.
     fn rewrite_all(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
-    ) -> Result<MergeResult<'_>> {
+    ) -> Result<(MergeResult<'_>, u64)> {
         let readers = self.read_points();
+        let inputs = &self.uncovered(inputs, &readers)?;
         let ends = self.part_ends(keyspace, inputs, claim);
         let merged = if ends.is_empty() {
             self.rewrite(
@@ -296,7 +295,8 @@ impl Engine {
             self.run_subcompactions(split)?
         };
         check_entries(merged.entries, inputs.entries())?;
-        Ok(merged)
+        let bytes_read = inputs.files().map(|file| file.meta.bytes()).sum();
+        Ok((merged, bytes_read))
     }
 
     /// The first keys of the subcompactions after the first; none if there is only one.
@@ -317,24 +317,6 @@ impl Engine {
         ends.sort_unstable();
         ends.dedup();
         ends
-    }
-
-    /// The range tombstones of `inputs` in `part`.
-    fn ranges(&self, inputs: &Inputs, part: SubcompactionRange<'_>) -> Result<JobRanges> {
-        if inputs.range_tombstones() == 0 {
-            return Ok(JobRanges::default());
-        }
-        let mut all = Vec::new();
-        let has_any = |file: &&Shared<FileHandle>| file.meta.range_tombstones() > 0;
-        for file in inputs.files().filter(has_any) {
-            let table = self.tables.get(file.slot(), &file.meta)?;
-            let ranges = table.segments.iter().filter_map(|it| it.ranges.as_ref());
-            all.extend(ranges.flat_map(|ranges| ranges.all()).cloned());
-        }
-        // The output stays within the bounds of the inputs, or of the part.
-        let largest = inputs.files().map(|file| file.largest()).max();
-        let limit = part.to.map(largest_below).or(largest);
-        Ok(JobRanges::new(all, part.from, limit.unwrap_or_default()))
     }
 
     /// Writes the merged inputs of one subcompaction.
@@ -443,38 +425,5 @@ impl Engine {
             in_transient_logs,
             Shared::clone(options),
         )
-    }
-}
-
-/// How many bytes of 255 stand at the end of a key that is right before another one, or nearly.
-const PART_END_BYTES: usize = 8;
-
-/// An end of a subcompaction near `key`, a little before it, for range tombstones: what is right before the end is a key, up
-/// to which the subcompaction covers all keys. The next one goes on with the end. `None` if there is no such key.
-fn part_end(key: &[u8]) -> Option<Box<[u8]>> {
-    let (last, before) = key.split_last()?;
-    if *last == 0 {
-        return (!before.is_empty()).then(|| key.into());
-    }
-    let mut end = key.to_vec();
-    *end.last_mut()? -= 1;
-    end.extend_from_slice(&[u8::MAX; PART_END_BYTES]);
-    end.push(0);
-    (end.len() <= KEY_BYTES_MAX).then(|| end.into())
-}
-
-#[cfg(test)]
-#[cfg(not(any(loom, shuttle)))]
-mod tests {
-    use super::{KEY_BYTES_MAX, part_end};
-
-    #[test]
-    fn a_part_ends_right_behind_a_key() {
-        for key in [&b"k"[..], b"k\0", b"\x01", b"\0\0", b"long key"] {
-            let end = part_end(key).unwrap();
-            assert!(*end <= *key && end.ends_with(&[0]) && end.len() > 1);
-        }
-        assert_eq!(part_end(b"\0"), None);
-        assert_eq!(part_end(&vec![7; KEY_BYTES_MAX]), None);
     }
 }

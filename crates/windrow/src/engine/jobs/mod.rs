@@ -11,7 +11,7 @@
 //! gets the error if the job fails again.
 //!
 //! The files: [`flush_job`], [`compaction_job`] with its [claim](compaction_claim),
-//! [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`]; [`context`](self::context), what all jobs
+//! [inputs](compaction_inputs), [range tombstones](compaction_ranges) and [`subcompactions`], [`gc_job`]; [`context`](self::context), what all jobs
 //! share; [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the
 //! wake-ups.
 //!
@@ -21,6 +21,7 @@
 pub(super) mod compaction_claim;
 mod compaction_inputs;
 mod compaction_job;
+mod compaction_ranges;
 mod context;
 pub(super) mod filter_state;
 pub(super) mod filters;

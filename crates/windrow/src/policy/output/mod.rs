@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use cut::OutputCutter;
 pub(crate) use deeper::DeeperLevels;
-pub(crate) use retention::{Met, ReadPoints, Verdict, keep, keep_range};
+pub(crate) use retention::{Met, ReadPoints, Verdict, hides_all, keep, keep_range};
 pub(super) use zones::Zones;
 
 use super::capacities::target_file_bytes;

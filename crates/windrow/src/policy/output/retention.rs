@@ -130,6 +130,16 @@ pub(crate) fn keep_range(
     }
 }
 
+/// Whether a range tombstone at `deleted` hides, from every reader, all entries that it covers from sequence number `oldest`
+/// on.
+pub(crate) fn hides_all(
+    deleted: SequenceNumber,
+    oldest: SequenceNumber,
+    readers: &ReadPoints,
+) -> bool {
+    !readers.sees(oldest, deleted)
+}
+
 /// Decides about one entry that is no range tombstone.
 ///
 /// `newer` is the [next newer version](Met::nearest) of its key that the job met, kept or not. `deeper` says whether a level

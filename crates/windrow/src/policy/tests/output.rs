@@ -7,8 +7,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::output::Zones;
 use crate::policy::{
-    Compaction, DeeperLevels, Met, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict, keep,
-    keep_range,
+    Compaction, DeeperLevels, Met, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict,
+    hides_all, keep, keep_range,
 };
 
 #[test]
@@ -111,6 +111,20 @@ fn range_tombstones_are_kept_for_readers_and_for_what_they_hide() {
             verdict, expected,
             "{sequence} below {around:?}, readers {readers:?}, deeper {deeper}"
         );
+    }
+}
+
+#[test]
+fn a_file_is_hidden_if_no_reader_is_between_its_entries_and_the_range_tombstone() {
+    for (snapshots, visible, expected) in [
+        (&[][..], 9, true),
+        (&[2, 7], 9, true),
+        (&[3], 9, false),
+        (&[6], 9, false),
+        (&[], 6, false),
+    ] {
+        let readers = ReadPoints::new(snapshots.to_vec(), visible);
+        assert_eq!(hides_all(7, 3, &readers), expected, "{readers:?}");
     }
 }
 

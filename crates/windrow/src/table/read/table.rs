@@ -120,6 +120,14 @@ impl Block {
     }
 }
 
+/// The newest of `ranges` that covers `key` and is at most `sequence`; 0 if there is none.
+#[cold]
+fn deleted_at(ranges: &RangeTombstones, key: &[u8], sequence: SequenceNumber) -> SequenceNumber {
+    ranges
+        .newest(key, sequence)
+        .map_or(0, |range| range.sequence)
+}
+
 /// What a point read found.
 pub(crate) struct Found {
     file: OpenFile<TableFile>,
@@ -206,6 +214,8 @@ impl Table {
     ) -> Result<Option<Found>> {
         // I2
         for segment in self.segments.iter().rev() {
+            let ranges = segment.ranges.as_deref();
+            let deleted = ranges.map_or(0, |ranges| deleted_at(ranges, key, sequence));
             counters.runs_probed += 1;
             let passes = match &segment.filter {
                 SegmentFilter::Whole(filter) => filter.may_contain(hash),
@@ -216,48 +226,38 @@ impl Table {
             counters.filter_probes += u64::from(has_filter);
             if !passes {
                 counters.filter_rejects += 1;
-                if segment.ranges.is_none() {
-                    continue;
+                if deleted > 0 {
+                    return self.newer_of(None, deleted);
                 }
+                continue;
             }
-            let mut found = None;
-            if passes {
-                found = self.get_in(segment, key, sequence, counters)?;
-                let is_false = found.is_none() && has_filter;
-                counters.filter_false_positives += u64::from(is_false);
-            }
-            if let Some(ranges) = &segment.ranges {
-                found = self.get_among_ranges(ranges, key, sequence, found)?;
+            let found = self.get_in(segment, key, sequence, counters)?;
+            if deleted > 0 {
+                return self.newer_of(found, deleted);
             }
             if found.is_some() {
                 return Ok(found);
             }
+            counters.filter_false_positives += u64::from(has_filter);
         }
         Ok(None)
     }
 
-    /// The newer one of `found` and the newest of `ranges` that covers `key`.
+    /// The newer one of `found` and a range tombstone at `deleted` that covers its key.
     #[cold]
-    fn get_among_ranges(
-        &self,
-        ranges: &RangeTombstones,
-        key: &[u8],
-        sequence: SequenceNumber,
-        found: Option<Found>,
-    ) -> Result<Option<Found>> {
-        let deleted = ranges.newest(key, sequence).map(|range| range.sequence);
-        let is_older = |found: &Found, deleted| found.trailer.sequence() < deleted;
-        match deleted {
-            Some(deleted) if found.as_ref().is_none_or(|it| is_older(it, deleted)) => {
-                Ok(Some(Found {
-                    file: self.file()?,
-                    block: Block::Cached(Arc::default()),
-                    value: 0..0,
-                    trailer: Trailer::new(deleted, Kind::RangeTombstone),
-                }))
-            }
-            _ => Ok(found),
+    fn newer_of(&self, found: Option<Found>, deleted: SequenceNumber) -> Result<Option<Found>> {
+        if found
+            .as_ref()
+            .is_some_and(|it| it.trailer.sequence() >= deleted)
+        {
+            return Ok(found);
         }
+        Ok(Some(Found {
+            file: self.file()?,
+            block: Block::Cached(Arc::default()),
+            value: 0..0,
+            trailer: Trailer::new(deleted, Kind::RangeTombstone),
+        }))
     }
 
     /// Partition `number` of the index of `segment`.
