@@ -79,6 +79,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         length: 4096,
         entries: 1,
         tombstones: 0,
+        range_tombstones: 0,
         keys: FenceKeys::new(b"a", b"b"),
         sequence_min: 1,
         sequence_max: 1,
