@@ -227,3 +227,33 @@ fn a_batch_deletes_what_it_has_set_before() {
     let found: Vec<_> = map.iter().unwrap().map(Result::unwrap).collect();
     assert_eq!(found, [(b"n".to_vec(), b"new".to_vec())]);
 }
+
+/// A hole may reach behind the range of a reader, where newer files, which the reader leaves out, have keys.
+#[test]
+fn a_reader_remembers_no_deleted_keys_behind_its_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    for number in 0..60 {
+        map.insert(key(number), "old").unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    for number in 0..20 {
+        map.remove(key(number)).unwrap();
+    }
+    map.delete_range(key(20)..key(59)).unwrap();
+    db.flush().unwrap();
+    map.insert(key(50), "new").unwrap();
+    db.flush().unwrap();
+    // The second seek confirms what the first one has found.
+    for _ in 0..3 {
+        assert_eq!(map.range(key(0)..key(30)).unwrap().count(), 0);
+        assert_eq!(map.range(key(0)..=key(30)).unwrap().count(), 0);
+    }
+    let found: Vec<_> = map
+        .range(key(0)..)
+        .unwrap()
+        .map(|it| it.unwrap().0)
+        .collect();
+    assert_eq!(found, [key(50), key(59)]);
+}

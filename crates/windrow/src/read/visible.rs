@@ -258,7 +258,10 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.merged.seek_to_last()?;
             }
         }
-        tombstones.found(from, self.merged.key(), *read_point, self.passed);
+        // A hole may reach beyond the range, where the cursor does not have all sources.
+        let (passed_to, (_, upper)) = (self.merged.key(), self.range.ends());
+        let to = upper.map_or(passed_to, |upper| upper.min(passed_to));
+        tombstones.found(from, to, *read_point, self.passed);
         Ok(())
     }
 
