@@ -120,6 +120,25 @@ fn single_key_changes_notice_range_deletes() {
     assert!(store.keyspace.insert_if_absent("b", "new").unwrap());
 }
 
+#[test]
+fn a_cursor_stays_behind_its_last_entry_if_the_rest_is_deleted() {
+    let store = store();
+    let transaction = store.db.transaction();
+    transaction.delete_range(&store.keyspace, "c"..).unwrap();
+    let mut cursor = transaction.cursor(&store.keyspace).unwrap();
+    assert!(cursor.seek("b").unwrap());
+    for _ in 0..2 {
+        assert!(!cursor.next().unwrap());
+        assert!(!cursor.is_valid());
+    }
+    assert!(!cursor.prev().unwrap());
+    assert!(cursor.seek_to_last().unwrap());
+    assert_eq!(cursor.key(), b"b");
+    let mut entries = transaction.iter(&store.keyspace).unwrap();
+    let found = [(); 3].map(|()| entries.next().is_some());
+    assert_eq!(found, [true, false, false]);
+}
+
 fn compare(store: &Store, transaction: &Transaction, model: &Model, random: &mut Random) {
     let entries = || transaction.iter(&store.keyspace).unwrap();
     let found: Vec<_> = entries().map(Result::unwrap).collect();

@@ -189,8 +189,7 @@ impl<'a> TransactionCursor<'a> {
     /// Moves to the next entry; returns whether it exists.
     pub(crate) fn next(&mut self) -> Result<bool> {
         if self.shown == Shown::Nothing {
-            // The cursor is exhausted, or the move returns its error again.
-            return self.base.next();
+            return self.refuse_after_error();
         }
         self.shown = Shown::Nothing;
         if self.place == BasePlace::BeforeFirst {
@@ -211,7 +210,7 @@ impl<'a> TransactionCursor<'a> {
     /// Moves to the previous entry; returns whether it exists.
     pub(crate) fn prev(&mut self) -> Result<bool> {
         if self.shown == Shown::Nothing {
-            return self.base.prev();
+            return self.refuse_after_error();
         }
         self.shown = Shown::Nothing;
         if self.place == BasePlace::BehindLast {
@@ -227,6 +226,15 @@ impl<'a> TransactionCursor<'a> {
             self.passed = Some(passed);
         }
         Ok(found)
+    }
+
+    /// An exhausted cursor does not move; a failed cursor returns its error again.
+    fn refuse_after_error(&mut self) -> Result<bool> {
+        // At the end of the keys, `base` may have stayed in a deleted range.
+        if self.base.is_valid() {
+            return Ok(false);
+        }
+        self.base.next()
     }
 
     /// Shows the nearest entry among that of `base` and the own writes from `start` on, or beyond the position.
