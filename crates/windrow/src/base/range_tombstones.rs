@@ -83,6 +83,8 @@ pub(crate) struct RangeTombstones {
     /// The nodes of the tree, as positions in `all`, ascending. The children of node i are 2i and 2i + 1, and the leaf of
     /// the piece from `bounds[j]` on is node `bounds.len() + j`.
     nodes: Box<[Box<[u32]>]>,
+    /// The bytes of all these in memory.
+    bytes: usize,
 }
 
 /// The start or the end of a tombstone, by its position.
@@ -124,7 +126,18 @@ impl RangeTombstones {
             for_each_node(from, count + to, |node| nodes[node].push(position));
         }
         set.nodes = nodes.into_iter().map(Vec::into_boxed_slice).collect();
+        set.bytes = set.count_bytes();
         set
+    }
+
+    fn count_bytes(&self) -> usize {
+        let keys = self.all.iter().map(|it| it.start.len() + it.end.len());
+        let nodes = self.nodes.iter().map(|node| size_of_val(&**node));
+        keys.sum::<usize>()
+            + nodes.sum::<usize>()
+            + size_of_val(&*self.all)
+            + size_of_val(&*self.bounds)
+            + size_of_val(&*self.nodes)
     }
 
     fn key(&self, bound: Bound) -> &[u8] {
@@ -154,14 +167,7 @@ impl RangeTombstones {
 
     /// The bytes that it holds in memory, itself included.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let keys = self.all.iter().map(|it| it.start.len() + it.end.len());
-        let nodes = self.nodes.iter().map(|node| size_of_val(&**node));
-        size_of::<Self>()
-            + keys.sum::<usize>()
-            + nodes.sum::<usize>()
-            + size_of_val(&*self.all)
-            + size_of_val(&*self.bounds)
-            + size_of_val(&*self.nodes)
+        size_of::<Self>() + self.bytes
     }
 
     /// The tombstones of each node above the piece of `key`: ascending lists, which have all that cover it.

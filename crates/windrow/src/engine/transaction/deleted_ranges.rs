@@ -9,31 +9,53 @@ use crate::base::range_tombstones::is_below;
 
 /// Deleted ranges, as starts and ends; an empty end is behind all keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct DeletedRanges(BTreeMap<Vec<u8>, Vec<u8>>);
+pub(super) struct DeletedRanges {
+    ranges: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The bytes of all starts and ends.
+    bytes: usize,
+}
+
+/// What an addition has done, to undo it.
+#[derive(Debug)]
+pub(super) struct Added {
+    /// The start of the range that has the added keys.
+    start: Vec<u8>,
+    /// The ranges in whose place it stands.
+    replaced: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Added {
+    /// The bytes of its keys.
+    pub(super) fn bytes(&self) -> usize {
+        let replaced = self.replaced.iter();
+        let bytes = replaced.map(|(start, end)| start.len() + end.len());
+        self.start.len() + bytes.sum::<usize>()
+    }
+}
 
 impl DeletedRanges {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ranges.is_empty()
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.ranges.len()
     }
 
     /// The bytes of all starts and ends.
     pub(super) fn bytes(&self) -> usize {
-        let bytes = self.0.iter().map(|(start, end)| start.len() + end.len());
-        bytes.sum()
+        self.bytes
     }
 
     /// The starts and ends.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(start, end)| (&start[..], &end[..]))
+        let ranges = self.ranges.iter();
+        ranges.map(|(start, end)| (&start[..], &end[..]))
     }
 
     /// Adds the keys from `start` to before `end`, and joins the ranges that they touch.
-    pub(super) fn add(&mut self, mut start: Vec<u8>, mut end: Vec<u8>) {
+    pub(super) fn add(&mut self, mut start: Vec<u8>, mut end: Vec<u8>) -> Added {
         if let Some((before, reached)) = self.around(&start) {
             start = before.to_vec();
             if !is_below_end(reached, &end) {
@@ -42,25 +64,45 @@ impl DeletedRanges {
         }
         let within =
             |(other, _): (&Vec<u8>, &Vec<u8>)| is_below(other, &end).then(|| other.clone());
-        let later = || {
-            self.0
-                .range::<[u8], _>((Bound::Included(&start[..]), Bound::Unbounded))
-        };
-        let touched: Vec<Vec<u8>> = later().map_while(within).collect();
+        let from_start = (Bound::Included(&start[..]), Bound::Unbounded);
+        let later = self.ranges.range::<[u8], _>(from_start);
+        let touched: Vec<Vec<u8>> = later.map_while(within).collect();
+        let mut replaced = Vec::new();
         for other in touched {
-            if let Some(reached) = self.0.remove(&other)
-                && is_below_end(&end, &reached)
-            {
-                end = reached;
+            if let Some(reached) = self.remove(&other) {
+                if is_below_end(&end, &reached) {
+                    end.clone_from(&reached);
+                }
+                replaced.push((other, reached));
             }
         }
-        self.0.insert(start, end);
+        self.insert(start.clone(), end);
+        Added { start, replaced }
+    }
+
+    /// Undoes the last addition that is not undone.
+    pub(super) fn undo(&mut self, added: Added) {
+        self.remove(&added.start);
+        for (start, end) in added.replaced {
+            self.insert(start, end);
+        }
+    }
+
+    fn insert(&mut self, start: Vec<u8>, end: Vec<u8>) {
+        self.bytes += start.len() + end.len();
+        self.ranges.insert(start, end);
+    }
+
+    fn remove(&mut self, start: &[u8]) -> Option<Vec<u8>> {
+        let end = self.ranges.remove(start)?;
+        self.bytes -= start.len() + end.len();
+        Some(end)
     }
 
     /// The range that has `key`.
     pub(super) fn around(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
         let up_to = (Bound::Unbounded, Bound::Included(key));
-        let (start, end) = self.0.range::<[u8], _>(up_to).next_back()?;
+        let (start, end) = self.ranges.range::<[u8], _>(up_to).next_back()?;
         is_below(key, end).then_some((start, end))
     }
 }
@@ -87,7 +129,13 @@ mod tests {
                 let end = if open == 0 { Vec::new() } else { vec![start + length] };
                 let to = if open == 0 { 60 } else { start + length };
                 deleted[usize::from(start)..usize::from(to)].fill(true);
+                let before = ranges.clone();
+                let added = ranges.add(vec![start], end.clone());
+                ranges.undo(added);
+                prop_assert_eq!(&ranges, &before);
                 ranges.add(vec![start], end);
+                let bytes = ranges.iter().map(|(start, end)| start.len() + end.len());
+                prop_assert_eq!(ranges.bytes(), bytes.sum::<usize>());
                 for (key, deleted) in (0..).zip(deleted) {
                     prop_assert_eq!(ranges.around(&[key]).is_some(), deleted, "{}", key);
                 }

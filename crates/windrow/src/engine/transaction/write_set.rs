@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::deleted_ranges::DeletedRanges;
+use super::deleted_ranges::{Added, DeletedRanges};
 use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, Kind, Result};
 use crate::engine::{KeyspaceCore, Write};
@@ -72,7 +72,7 @@ struct Change {
 enum Undo {
     /// The entry of a key; `None` if the transaction had not written it.
     Entry(Vec<u8>, Option<Written>),
-    Deleted(DeletedRanges),
+    Deleted(Added),
 }
 
 /// The entries of a write set in the form of a log record.
@@ -123,7 +123,7 @@ impl Undo {
     fn bytes(&self) -> usize {
         match self {
             Self::Entry(key, before) => change_bytes(key, before.as_ref()),
-            Self::Deleted(before) => size_of::<Change>() + deleted_bytes(before),
+            Self::Deleted(added) => size_of::<Change>() + added.bytes(),
         }
     }
 }
@@ -174,28 +174,31 @@ impl WriteSet {
         end: &[u8],
     ) -> Result<()> {
         let position = self.position_of(keyspace);
-        let writes = &self.keyspaces[position];
-        let mut deleted = writes.deleted.clone();
-        deleted.add(start.to_vec(), end.to_vec());
+        let KeyspaceWrites {
+            entries, deleted, ..
+        } = &mut self.keyspaces[position];
         let upper = match end {
             [] => Bound::Unbounded,
             end => Bound::Excluded(end),
         };
-        let covered = writes
-            .entries
-            .range::<[u8], _>((Bound::Included(start), upper));
+        let covered = entries.range::<[u8], _>((Bound::Included(start), upper));
         let covered: Vec<Vec<u8>> = covered.map(|(key, _)| key.clone()).collect();
-        let bytes = self.bytes + deleted_bytes(&deleted) - deleted_bytes(&writes.deleted);
+        let other_bytes = self.bytes - deleted_bytes(deleted);
+        let added = deleted.add(start.to_vec(), end.to_vec());
+        let bytes = other_bytes + deleted_bytes(deleted);
         let has_savepoint = !self.savepoints.is_empty();
         let mut changes_bytes = self.changes_bytes;
         if has_savepoint {
-            changes_bytes += size_of::<Change>() + deleted_bytes(&writes.deleted);
+            changes_bytes += size_of::<Change>() + added.bytes();
             let entries = covered
                 .iter()
-                .map(|key| change_bytes(key, writes.entries.get(key)));
+                .map(|key| change_bytes(key, entries.get(key)));
             changes_bytes += entries.sum::<usize>();
         }
-        check_bytes(bytes + changes_bytes)?;
+        if let Err(error) = check_bytes(bytes + changes_bytes) {
+            deleted.undo(added);
+            return Err(error);
+        }
         self.bytes = bytes;
         self.changes_bytes = changes_bytes;
         for key in covered {
@@ -208,11 +211,10 @@ impl WriteSet {
                 });
             }
         }
-        let before = std::mem::replace(&mut self.keyspaces[position].deleted, deleted);
         if has_savepoint {
             self.changes.push(Change {
                 keyspace: position,
-                undo: Undo::Deleted(before),
+                undo: Undo::Deleted(added),
             });
         }
         Ok(())
@@ -325,11 +327,11 @@ impl WriteSet {
                     }
                     self.set(change.keyspace, key, before);
                 }
-                Undo::Deleted(before) => {
+                Undo::Deleted(added) => {
                     let deleted = &mut self.keyspaces[change.keyspace].deleted;
-                    self.bytes += deleted_bytes(&before);
                     self.bytes -= deleted_bytes(deleted);
-                    *deleted = before;
+                    deleted.undo(added);
+                    self.bytes += deleted_bytes(deleted);
                 }
             }
         }
