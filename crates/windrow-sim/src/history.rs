@@ -2,6 +2,7 @@
 
 use crate::Random;
 use crate::model::{Change, Effect};
+use std::collections::BTreeMap;
 use windrow::Durability;
 
 /// The keyspace that each history uses.
@@ -20,6 +21,8 @@ pub fn keyspace_name(number: usize) -> String {
 pub enum Operation {
     /// Commits these changes together.
     Write(Vec<Change>, Durability),
+    /// `Keyspace::bulk_load` of these entries, ascending.
+    BulkLoad(String, Vec<(Vec<u8>, Vec<u8>)>),
     /// `Db::persist`.
     Persist,
     /// `Db::flush`.
@@ -97,7 +100,8 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..144 => self.write(),
+            0..140 => self.write(),
+            140..144 => self.bulk_load(),
             144..146 => Operation::Drop(self.keyspace()),
             146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,
@@ -146,6 +150,18 @@ impl Generator {
             Durability::Buffered
         };
         Operation::Write(changes, durability)
+    }
+
+    fn bulk_load(&mut self) -> Operation {
+        let count = 1 + self.random.index(30);
+        let entries: BTreeMap<_, _> = (0..count).map(|_| (self.key(), self.value())).collect();
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        if self.random.chance(1, 2) {
+            // Few neighbours, which may fit between others.
+            let kept = 1 + self.random.index(3);
+            entries.drain(..entries.len().saturating_sub(kept));
+        }
+        Operation::BulkLoad(self.keyspace(), entries)
     }
 
     fn change(&mut self) -> Change {

@@ -62,14 +62,14 @@ pub use base::{
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{
-    KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats, ValueFileReport,
-    ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
+    KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats, TableSummary, TableWriter,
+    ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
 pub use merge_operator::{MergeError, MergeOperator, Operands};
 pub use options::{
-    BlockSource, Durability, FilterAllocation, Isolation, KeyspaceOptions, MediumInPlace,
-    MediumOrder, Options, Preset, SegmentLimit,
+    BlockSource, Durability, FileCheck, FilterAllocation, Isolation, KeyspaceOptions,
+    MediumInPlace, MediumOrder, Options, Preset, SegmentLimit,
 };
 pub use policy::StallCause;
 

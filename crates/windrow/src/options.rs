@@ -21,8 +21,8 @@ use crate::vfs::{OsVfs, Vfs};
 
 pub(crate) use check::{check_key, check_operand, check_value};
 pub use choices::{
-    BlockSource, Durability, FilterAllocation, Isolation, MediumInPlace, MediumOrder, Preset,
-    SegmentLimit,
+    BlockSource, Durability, FileCheck, FilterAllocation, Isolation, MediumInPlace, MediumOrder,
+    Preset, SegmentLimit,
 };
 pub use keyspace::KeyspaceOptions;
 pub(crate) use recorded::RecordedOptions;

@@ -16,6 +16,7 @@ impl Session {
     pub fn apply(&mut self, operation: &Operation) -> Result<()> {
         match operation {
             Operation::Write(changes, durability) => self.write(changes, *durability),
+            Operation::BulkLoad(name, entries) => self.bulk_load(name, entries),
             Operation::Persist => {
                 self.db().persist()?;
                 self.lock_model().persisted();
@@ -63,6 +64,27 @@ impl Session {
         self.change(changes.to_vec(), status, |session| {
             session.commit(&keyspaces, changes, durability)
         })
+    }
+
+    /// Loads `entries`, ascending. For the model this is a durable commit.
+    pub fn bulk_load(&mut self, name: &str, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let keyspace = self.keyspace(name)?;
+        let insertion = |(key, value): &(Vec<u8>, Vec<u8>)| {
+            (name.to_owned(), key.clone(), Effect::Insert(value.clone()))
+        };
+        let changes = entries.iter().map(insertion).collect();
+        let loaded = self.change(changes, Status::Durable, |_| {
+            let entries = entries.iter().map(|(key, value)| (key, value));
+            keyspace.bulk_load(entries).map(drop)
+        });
+        if let Err(error) = &loaded
+            && error.kind() == ErrorKind::NoSpace
+        {
+            // Nothing was added, and the next error may be that of another commit.
+            self.lock_model().withdraw();
+            self.unresolved = false;
+        }
+        loaded
     }
 
     /// Drops the keyspace `name`, if it exists. For the model this is a durable commit that removes

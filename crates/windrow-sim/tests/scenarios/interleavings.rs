@@ -246,6 +246,59 @@ fn compactions_avoid_the_range_of_one_that_appends() {
     assert!(held_up > 10 && beside > 10, "{held_up} and {beside}");
 }
 
+/// One compaction is held while it writes. Loads put tables into the same levels, and none into its range.
+#[test]
+fn loads_avoid_the_range_of_a_compaction() {
+    let mut held_up = 0;
+    for fill in 4..24_u64 {
+        let disk = SimDisk::new();
+        let gate = Arc::new(Gate::default());
+        gate.free.store(usize::try_from(fill % 5).unwrap(), Relaxed);
+        let gated = GatedDisk {
+            disk: disk.clone(),
+            gate: Arc::clone(&gate),
+        };
+        let mut options = small(Arc::new(gated));
+        options.background_threads = 4;
+        options.keyspace.size_ratio = 2.0;
+        let (db, keyspace) = open(options);
+        let mut model = BTreeMap::new();
+        // Keys with gaps, which are within the files and the claims of others.
+        for number in 0..fill * 60 {
+            let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+            let key = (key % 500 / 50 * 100 + key % 50).to_be_bytes().to_vec();
+            keyspace.insert(&key, number.to_be_bytes()).unwrap();
+            model.insert(key, number.to_be_bytes().to_vec());
+        }
+        db.flush().unwrap();
+        let compacting = held(&db, Db::wait_idle);
+        while !gate.has_thread() && !compacting.is_finished() {
+            thread::yield_now();
+        }
+        held_up += u32::from(!compacting.is_finished());
+        let entries = || -> BTreeMap<Vec<u8>, Vec<u8>> {
+            let entries = keyspace.iter().unwrap();
+            entries.map(Result::unwrap).collect()
+        };
+        for gap in 0..10_u64 {
+            let numbers = gap * 100 + 60..gap * 100 + 70 + gap * 4;
+            let load = numbers.map(|number| (number.to_be_bytes().to_vec(), b"loaded".to_vec()));
+            let load: BTreeMap<_, _> = load.collect();
+            keyspace.bulk_load(&load).unwrap();
+            model.extend(load);
+        }
+        assert_eq!(entries(), model);
+        check_sound(&db);
+        gate.open();
+        compacting.join().unwrap().unwrap();
+        assert_eq!(entries(), model);
+        db.wait_idle().unwrap();
+        assert_eq!(entries(), model);
+        check_sound(&db);
+    }
+    assert!(held_up > 5, "{held_up}");
+}
+
 #[test]
 fn calls_on_a_closed_database_report_it() {
     let disk = SimDisk::new();

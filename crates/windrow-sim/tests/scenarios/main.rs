@@ -17,6 +17,7 @@ mod common;
 mod damaged_files;
 mod dropping;
 mod full_disk;
+mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
 mod lifetime;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::{Batch, Keyspace, MergedCursor, PreparedTransaction, Snapshot, Transaction};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::{Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
-use crate::options::{Durability, Isolation, KeyspaceOptions, Options};
+use crate::options::{Durability, FileCheck, Isolation, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
 ///
@@ -426,6 +426,53 @@ impl Db {
     /// The copy is durable when this returns, and so are all writes that this database acknowledged before.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.handle.engine().checkpoint(path.as_ref())
+    }
+
+    /// Adds table files that a [`TableWriter`](crate::TableWriter) has made, each to its keyspace: all of them in one
+    /// step, or none. Returns the number of their entries. Keys that exist get the new values, or lose theirs. Other
+    /// threads see one commit.
+    ///
+    /// The database links the files, or copies them if the file system cannot link. They must not be changed afterwards,
+    /// and may be removed. The same file may be ingested again, here and elsewhere. Files for one keyspace must not
+    /// overlap. Their tables go to the deepest level with space for them; if they overlap newer data, to level 0.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a file is no such table, two files for one keyspace overlap, or a keyspace is of another
+    /// database; `Corruption` if a file is damaged; `Unsupported` if it is of a newer version; `Io`; `NoSpace`; `NotFound`
+    /// if a keyspace was dropped; `Conflict` if a prepared transaction holds keys of the same range; `Closed`; `ReadOnly`:
+    /// nothing was added. After `Poisoned`, or the error that poisons
+    /// the database, only a reopen shows whether the files count.
+    ///
+    /// # Durability
+    /// The entries are durable when this returns, and so is every write acknowledged before.
+    pub fn ingest<'k, P: AsRef<Path>>(
+        &self,
+        files: impl IntoIterator<Item = (&'k Keyspace, P)>,
+    ) -> Result<u64> {
+        self.ingest_with(files, FileCheck::default())
+    }
+
+    /// As [`ingest`](Self::ingest), with the given check of the files.
+    ///
+    /// # Errors
+    /// As [`ingest`](Self::ingest).
+    ///
+    /// # Durability
+    /// That of [`ingest`](Self::ingest).
+    pub fn ingest_with<'k, P: AsRef<Path>>(
+        &self,
+        files: impl IntoIterator<Item = (&'k Keyspace, P)>,
+        check: FileCheck,
+    ) -> Result<u64> {
+        let file = |(keyspace, path): (&Keyspace, P)| {
+            if keyspace.is_of(&self.handle) {
+                return Ok((Arc::clone(keyspace.core()), path.as_ref().to_owned()));
+            }
+            let message = format!("keyspace \"{}\" is of another database", keyspace.name());
+            Err(Error::invalid_argument(message))
+        };
+        let files = files.into_iter().map(file).collect::<Result<Vec<_>>>()?;
+        self.handle.engine().ingest(files, check)
     }
 
     /// Waits until no background work is due. Writes of other threads can prolong the wait.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod bounds;
+mod bulk_load;
 mod cursor;
 mod db;
 mod ends;

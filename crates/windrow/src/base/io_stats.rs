@@ -21,6 +21,7 @@ pub(crate) enum Cause {
     ConsolidationRead = 9,
     PointerRewriteRead = 10,
     TransientLogRead = 11,
+    BulkLoad = 12,
 }
 
 /// Bytes that background jobs wrote into one level, and the bytes that they read for it.
@@ -50,6 +51,8 @@ pub struct LevelIoStats {
     pub pointer_rewrite_read: u64,
     /// Values read from transient logs.
     pub transient_logs_read: u64,
+    /// Tables that bulk loads have written.
+    pub bulk_loaded: u64,
 }
 
 impl LevelIoStats {
@@ -62,6 +65,7 @@ impl LevelIoStats {
             self.consolidated,
             self.pointers_rewritten,
             self.transient_logs,
+            self.bulk_loaded,
         ])
     }
 
@@ -104,6 +108,7 @@ impl LevelIoStats {
             Cause::ConsolidationRead => &mut self.consolidation_read,
             Cause::PointerRewriteRead => &mut self.pointer_rewrite_read,
             Cause::TransientLogRead => &mut self.transient_logs_read,
+            Cause::BulkLoad => &mut self.bulk_loaded,
         }
     }
 }
@@ -133,7 +138,7 @@ impl Cause {
         level as u64 * CAUSES_PER_LEVEL + self as u64
     }
 
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Flush,
         Self::Append,
         Self::Rewrite,
@@ -145,6 +150,7 @@ impl Cause {
         Self::ConsolidationRead,
         Self::PointerRewriteRead,
         Self::TransientLogRead,
+        Self::BulkLoad,
     ];
 }
 

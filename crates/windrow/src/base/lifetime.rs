@@ -120,6 +120,12 @@ counters! {
     /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands
     /// stay.
     folds_failed = 26;
+    /// Bulk loads.
+    bulk_loads = 27;
+    /// Bytes of tables written by bulk loads.
+    bulk_load_bytes = 28;
+    /// Ingestions of table files.
+    ingestions = 29;
 }
 
 impl LifetimeStats {
@@ -135,6 +141,7 @@ impl LifetimeStats {
             self.transient_log_bytes_written,
             self.value_log_bytes,
             self.gc_bytes_written,
+            self.bulk_load_bytes,
         ])
     }
 

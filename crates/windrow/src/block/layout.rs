@@ -169,6 +169,16 @@ impl Layout {
         })
     }
 
+    /// The same block with sequence numbers that are higher by `raise`.
+    #[inline]
+    #[must_use]
+    pub(crate) fn raised(self, raise: SequenceNumber) -> Self {
+        Self {
+            base: self.base.wrapping_add(raise),
+            ..self
+        }
+    }
+
     /// Reads the header of `payload` and checks everything but the order of the keys (I1).
     pub(crate) fn check(payload: &[u8]) -> Result<Self, DecodeError> {
         let damaged = DecodeError::damaged;

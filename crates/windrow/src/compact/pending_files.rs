@@ -48,7 +48,7 @@ impl<'a> PendingFiles<'a> {
     }
 
     /// Adds a new file.
-    pub(super) fn add(&mut self, file: FileName) {
+    pub(crate) fn add(&mut self, file: FileName) {
         self.files.push(PendingFile::New(file));
     }
 

@@ -204,10 +204,23 @@ impl Catalog {
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
         install: impl FnOnce(&ManifestState) -> R,
     ) -> Result<R> {
+        self.commit_in_each(&[keyspace], build, install)
+    }
+
+    /// The same as [`commit`](Self::commit), for an edit of these keyspaces.
+    ///
+    /// # Errors
+    /// Also `NotFound`, with nothing changed, if one of them was dropped meanwhile.
+    pub(crate) fn commit_in_each<R>(
+        &self,
+        keyspaces: &[&KeyspaceCore],
+        build: impl FnOnce(&ManifestState) -> Vec<Record>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
         let build = |state: &ManifestState| {
-            keyspace.check_exists()?;
+            keyspaces.iter().try_for_each(|it| it.check_exists())?;
             let mut records = build(state);
-            records.extend(keyspace.totals_record(state));
+            records.extend(keyspaces.iter().filter_map(|it| it.totals_record(state)));
             Ok(records)
         };
         self.try_commit(build, install)

@@ -131,6 +131,9 @@ impl Counters {
         stats.operands = totals.operands;
         stats.entries_folded = totals.entries_folded;
         stats.folds_failed = totals.folds_failed;
+        stats.bulk_loads = totals.bulk_loads;
+        stats.bulk_load_bytes = totals.bulk_load_bytes;
+        stats.ingestions = totals.ingestions;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

@@ -42,6 +42,7 @@ use crate::options::KeyspaceOptions;
 use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
 use crate::read::state::{FrozenMemtable, ReadState};
 use crate::read::tombstone_span::TombstoneSpan;
+use crate::table::FileMeta;
 
 /// Under new options each level may keep what it holds.
 const EVERYTHING_ALLOWED: [u64; LEVELS_MAX + 1] = [u64::MAX; LEVELS_MAX + 1];
@@ -103,7 +104,7 @@ impl KeyspaceCore {
             active: Arc::new(Memtable::new(&memory.memtables)),
             frozen: Vec::new(),
             version: Shared::new(version),
-            flushed: 0,
+            in_tables: 0,
             operator: Arc::new(operator),
         };
         Self {
@@ -299,7 +300,7 @@ impl KeyspaceCore {
                 active: Arc::new(Memtable::new(&self.memory.memtables)),
                 frozen,
                 version: Shared::clone(&state.version),
-                flushed: state.flushed,
+                in_tables: state.in_tables,
                 operator: Arc::clone(&state.operator),
             }
         });
@@ -315,7 +316,8 @@ impl KeyspaceCore {
                 active: Arc::clone(&state.active),
                 frozen,
                 version: Shared::new(version),
-                flushed: flushed.unwrap_or(state.flushed),
+                // An ingestion may have added newer entries.
+                in_tables: state.in_tables.max(flushed.unwrap_or_default()),
                 operator: Arc::clone(&state.operator),
             }
         });
@@ -341,6 +343,25 @@ impl KeyspaceCore {
     pub(crate) fn install_version(&self, version: Version) {
         self.replace(|state| ReadState {
             version: Shared::new(version),
+            ..state.clone()
+        });
+    }
+
+    /// Installs `version` with the `tables` that an ingestion has added at `sequence`, before that is published. The
+    /// memtables hold no key within the ends of a table.
+    pub(crate) fn install_ingestion(
+        &self,
+        version: Version,
+        tables: &[FileMeta],
+        sequence: SequenceNumber,
+    ) {
+        for table in tables {
+            let (smallest, largest) = table.range();
+            self.tombstones.note_writes(smallest, largest, sequence);
+        }
+        self.replace(|state| ReadState {
+            version: Shared::new(version),
+            in_tables: state.in_tables.max(sequence),
             ..state.clone()
         });
     }

@@ -3,10 +3,11 @@
 //! Where to look:
 //!
 //! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], the [`catalog`]
-//!   (manifest), [`ids`], [`counters`], and the [`directory`].
+//!   (manifest), [`ids`], [`counters`], the [`directory`], and [`copies`] of files.
 //! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
 //! - [`locks`]: the locks of keys, and what prepared transactions hold.
+//! - [`ingestion`]: tables that come from outside of the commit path.
 //! - [`recovery`]: creation, recovery and reopening.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
@@ -21,7 +22,8 @@
 //! - I3: After an error that leaves durability unknown, the engine acknowledges nothing more
 //!   ([`errors::poison`]).
 //!
-//! Concurrency, in lock order: `open` of the [`handle`]; `creating`; the leadership of the commits, then its `log`,
+//! Concurrency, in lock order: `open` of the [`handle`]; `creating`; the claims of flushes, ascending by keyspace, where a
+//! thread waits for them; the leadership of the commits, then its `log`,
 //! then its `next`; the catalog; a keyspace's `work`, then its `install`. Outside this order, a list of
 //! subcompactions comes before its parts, and the filter state before the slots of tables. All others are leaves. A
 //! thread may hold these locks during I/O: `open`, `creating`, the leadership with `log` and `next`, the catalog,
@@ -31,11 +33,13 @@
 mod admin;
 mod catalog;
 mod commit;
+mod copies;
 mod counters;
 mod directory;
 mod errors;
 mod handle;
 mod ids;
+mod ingestion;
 mod jobs;
 mod keyspace;
 mod locks;
@@ -63,6 +67,7 @@ pub use admin::stats::{
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
+pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub use throttling::memory::MemoryUse;

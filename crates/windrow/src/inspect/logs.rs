@@ -198,7 +198,8 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("add_file"), *id)
             .number("level", u64::from(*level))
             .number("file", file.number.0)
-            .text("sealed", if file.sealed { "yes" } else { "no" }),
+            .text("sealed", if file.sealed { "yes" } else { "no" })
+            .text("external", if file.external { "yes" } else { "no" }),
         Change::RemoveFile {
             keyspace: id,
             level,

@@ -14,8 +14,8 @@ use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
 use crate::table::{
-    FOOTER_BYTES, Footer, Handle, IndexPartition, Properties, ReferenceList, Referred,
-    TopLevelIndex, UnitLayout, read_ranges,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, Footer, Handle, IndexPartition, Properties,
+    ReferenceList, Referred, TopLevelIndex, UnitLayout, read_ranges,
 };
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
@@ -26,11 +26,14 @@ pub(super) fn table(file: &File<'_>, number: FileNumber, report: &mut Report<'_>
     let length = source
         .length()
         .map_err(|error| Error::io("read the length of", file.path, error))?;
-    let table = Table {
+    let mut table = Table {
         file,
         source: &*source,
-        number,
+        checksum_file: number,
     };
+    if table.is_external(length)? {
+        table.checksum_file = EXTERNAL_FILE;
+    }
     report.show(
         &Record::new("table")
             .number("file", number.0)
@@ -97,7 +100,8 @@ pub(super) fn entry(
 struct Table<'a> {
     file: &'a File<'a>,
     source: &'a dyn vfs::File,
-    number: FileNumber,
+    /// The file number in its checksums.
+    checksum_file: FileNumber,
 }
 
 struct Segment {
@@ -113,6 +117,20 @@ impl Segment {
 }
 
 impl Table<'_> {
+    /// Whether the file, of this length, says that it was written outside of a database.
+    fn is_external(&self, length: u64) -> Result<bool> {
+        let footer = FOOTER_BYTES as u64;
+        let Some(offset) = length.checked_sub(footer) else {
+            return Ok(false);
+        };
+        let bytes = self.read(Handle {
+            offset,
+            length: footer,
+        })?;
+        let segment = Footer::claimed_segment(&bytes).unwrap_or_default();
+        Ok(Footer::begins(&bytes) && segment.0 >= EXTERNAL_SEGMENTS)
+    }
+
     /// The last segment of a file of this length.
     fn last_segment(&self, length: u64, report: &mut Report<'_>) -> Result<Option<Segment>> {
         let Some(last) = self.footer_before(length)? else {
@@ -242,7 +260,7 @@ impl Table<'_> {
 
     fn place(&self, segment: SegmentId, offset: u64) -> Place {
         Place {
-            file: self.number,
+            file: self.checksum_file,
             segment,
             offset,
         }

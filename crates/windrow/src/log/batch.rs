@@ -78,6 +78,15 @@ pub(crate) fn put_entry(
     }
 }
 
+/// The keyspace of an entry that only takes a sequence number. It never exists.
+const NO_KEYSPACE: KeyspaceId = KeyspaceId(0);
+
+/// Appends an entry that changes nothing and takes a sequence number: that of the tables which an ingestion adds.
+/// Recovery skips it like the entries of dropped keyspaces.
+pub(crate) fn put_number(buffer: &mut Vec<u8>) {
+    put_entry(buffer, NO_KEYSPACE, Kind::Tombstone, &[0], &[]);
+}
+
 /// Compresses the entries of the payload at `start` in `buffer` if that saves an eighth. `scratch` is
 /// a buffer for the result.
 pub(crate) fn pack(

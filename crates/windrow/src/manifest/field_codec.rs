@@ -179,7 +179,7 @@ impl Field for Totals {
 impl Field for FileMeta {
     fn put(&self, body: &mut Vec<u8>) {
         put_varint(body, self.number.0);
-        body.push(u8::from(self.sealed));
+        body.push(u8::from(self.sealed) + u8::from(self.external));
         put_varint(body, self.segments.len() as u64);
         for (position, segment) in self.segments.iter().enumerate() {
             match position {
@@ -192,9 +192,10 @@ impl Field for FileMeta {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let number = FileNumber(reader.varint("number of a table file")?);
         let start = reader.clone();
-        let sealed = match reader.u8("flags of a table file")? {
-            0 => false,
-            1 => true,
+        let (sealed, external) = match reader.u8("flags of a table file")? {
+            0 => (false, false),
+            1 => (true, false),
+            2 => (true, true),
             _ => return Err(start.unsupported("unknown flags of a table file")),
         };
         let start = reader.clone();
@@ -219,6 +220,7 @@ impl Field for FileMeta {
         Ok(FileMeta {
             number,
             sealed,
+            external,
             segments: segments.into(),
         })
     }

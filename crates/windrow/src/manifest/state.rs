@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
-use crate::table::FileMeta;
+use crate::table::{EXTERNAL_SEGMENTS, FileMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::contradiction::{Contradiction, grow, require};
@@ -342,7 +342,12 @@ impl ManifestState {
         let number = file.number;
         self.check_id(number.0)?;
         for segment in &file.segments {
-            self.check_id(segment.id.0)?;
+            if !file.external {
+                self.check_id(segment.id.0)?;
+            } else if segment.id.0 < EXTERNAL_SEGMENTS {
+                let what = format!("external table file {number} has the segment of a database");
+                return Err(Contradiction::new(what));
+            }
         }
         self.keyspace(keyspace)?.add_file(level, file)?;
         require(self.files.insert(number), || {

@@ -29,6 +29,17 @@ pub enum Isolation {
     Snapshot,
 }
 
+/// What an [ingestion](crate::Db::ingest) checks of a table file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FileCheck {
+    /// Everything: each checksum, the order of the keys, the filters, the counts. It reads the whole file.
+    #[default]
+    Whole,
+    /// The footer and the properties alone. The first read of a damaged block reports it, as for any table, but keys in
+    /// a wrong order give wrong answers. For files that were checked since they were written.
+    Metadata,
+}
+
 /// How reads of table files get their blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockSource {

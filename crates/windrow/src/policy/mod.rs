@@ -22,6 +22,7 @@ mod append;
 mod capacities;
 mod filters;
 mod garbage_collection;
+mod ingestion;
 mod moved_values;
 mod output;
 mod page_cache;
@@ -40,6 +41,7 @@ pub(crate) use filters::{
 pub(crate) use garbage_collection::{
     VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
 };
+pub(crate) use ingestion::{NewTable, bulk_load_output, ingestion_plan};
 pub(crate) use moved_values::{MovedValues, ReferredLog};
 pub(crate) use output::{
     DeeperLevels, Met, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate,

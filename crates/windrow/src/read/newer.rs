@@ -35,7 +35,7 @@ pub(crate) fn is_newer(
             return Ok(trailer.sequence() > since);
         }
     }
-    if state.flushed <= since {
+    if state.in_tables <= since {
         return Ok(false);
     }
     for (index, level) in state.version.levels().iter().enumerate() {
@@ -82,7 +82,7 @@ pub(crate) fn newer_in(
             return Ok(found);
         }
     }
-    if state.flushed <= since {
+    if state.in_tables <= since {
         return Ok(None);
     }
     let (start, end) = range.ends();

@@ -20,7 +20,7 @@ pub(crate) struct ReadState {
     pub(crate) frozen: Vec<FrozenMemtable>,
     pub(crate) version: Shared<Version>,
     /// No table has an entry above this sequence number, or above that of the open if it is higher.
-    pub(crate) flushed: SequenceNumber,
+    pub(crate) in_tables: SequenceNumber,
     /// The merge operator of the keyspace.
     pub(crate) operator: Arc<KeyspaceOperator>,
 }

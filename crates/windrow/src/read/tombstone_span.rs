@@ -74,8 +74,13 @@ pub(crate) struct ReadPoint {
 impl Span {
     /// Whether a value of `key` ends the span or its proposal.
     fn is_ended_by(&self, key: &[u8]) -> bool {
+        self.is_ended_within(key, key)
+    }
+
+    /// Whether a value of a key from `smallest` to `largest` may end the span or its proposal.
+    fn is_ended_within(&self, smallest: &[u8], largest: &[u8]) -> bool {
         let proposed = self.proposed.as_ref().map_or(&self.to, |it| &it.to);
-        *self.from <= *key && (*key < *self.to || *key < **proposed)
+        *self.from <= *largest && (*smallest < *self.to || *smallest < **proposed)
     }
 
     fn is_valid(&self) -> bool {
@@ -100,6 +105,16 @@ impl TombstoneSpan {
     pub(crate) fn note_write(&self, key: &[u8], sequence: SequenceNumber) {
         self.newest.fetch_max(sequence, Ordering::SeqCst);
         if self.generation.load(Ordering::SeqCst) > 0 && self.span.load().is_ended_by(key) {
+            self.remove();
+        }
+    }
+
+    /// Records the writes of values for keys from `smallest` to `largest` at `sequence`, before they are visible.
+    pub(crate) fn note_writes(&self, smallest: &[u8], largest: &[u8], sequence: SequenceNumber) {
+        self.newest.fetch_max(sequence, Ordering::SeqCst);
+        if self.generation.load(Ordering::SeqCst) > 0
+            && self.span.load().is_ended_within(smallest, largest)
+        {
             self.remove();
         }
     }

@@ -4,6 +4,7 @@
 //! tombstones, top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
 //! and [`Table`] reads a file as the manifest describes it. `docs/format.md` describes the bytes.
 
+mod external;
 mod format;
 mod log_references;
 mod memory;
@@ -18,19 +19,19 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use external::read_external;
 pub(crate) use format::{
-    FOOTER_BYTES, FenceKeys, FileMeta, FileSums, Footer, Handle, IndexPartition, LogReferences,
-    LogSums, Measure, Properties, ReferenceList, Referred, SegmentMeta, SegmentReferences,
-    TopLevelIndex, UnitLayout, cost_per_byte, read_ranges, superseded_part,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, FenceKeys, FileMeta, FileSums, Footer, Handle,
+    IndexPartition, LogReferences, LogSums, Measure, Properties, ReferenceList, Referred,
+    SegmentMeta, SegmentReferences, TopLevelIndex, UnitLayout, cost_per_byte, read_ranges,
+    superseded_part,
 };
 #[cfg(test)]
 pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
-#[cfg(test)]
-pub(crate) use read::TableFilters;
 pub(crate) use read::{
     Bounds, Found, LevelScans, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
-    TableFiles,
+    TableFiles, TableFilters,
 };
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

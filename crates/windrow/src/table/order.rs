@@ -18,6 +18,7 @@ impl Table {
     /// `Corruption` at the first entry that is not newer than one of its key in an earlier segment, or
     /// if a block is damaged; `Io` if the file cannot be read.
     pub(super) fn check_order(self: &Arc<Self>) -> Result<()> {
+        // An unnumbered segment has no smallest number here, and is looked at.
         let properties = || self.segments.iter().map(|segment| &segment.properties);
         let mut pairs = properties().zip(properties().skip(1));
         if pairs.all(|(older, newer)| older.sequence_max < newer.sequence_min) {

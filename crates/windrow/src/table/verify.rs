@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::base::key::compare_entries;
+use crate::base::key::{UNNUMBERED, compare_entries};
 use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
@@ -151,6 +151,7 @@ impl SegmentCheck<'_> {
         const MALFORMED: &str = "a block entry is malformed";
         let bytes = blocks.bytes();
         let layout = Layout::read(bytes, blocks.origin()).ok_or(MALFORMED)?;
+        let layout = layout.raised(self.segment.raise());
         let mut key = layout.prefix(bytes).ok_or(MALFORMED)?.to_vec();
         let mut offset = layout.entries_start();
         for _ in 0..layout.count() {
@@ -256,6 +257,12 @@ impl SegmentCheck<'_> {
         };
         let properties = &self.segment.properties;
         let logs = self.references.logs();
+        if properties.sequence_min == UNNUMBERED
+            && self.tally.sequence_min == properties.sequence_max
+        {
+            // All its entries have this one number.
+            self.tally.sequence_min = UNNUMBERED;
+        }
         let tally = Properties {
             largest: self.largest(),
             ranges: properties.ranges,

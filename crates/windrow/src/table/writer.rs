@@ -12,7 +12,7 @@
 //!
 //! Concurrency: none; that of [`FileWriter`]. A file has one writer at a time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
@@ -27,9 +27,9 @@ use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
-    FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle, IndexBuilder, LogReferences, Properties,
-    RangeBlock, ReferenceList, References, SegmentMeta, SegmentReferences, file_name, put_ranges,
-    write_pieces,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle,
+    IndexBuilder, LogReferences, Properties, RangeBlock, ReferenceList, References, SegmentMeta,
+    SegmentReferences, file_name, put_ranges, write_pieces,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -135,6 +135,21 @@ impl TableWriter {
             writer,
             number,
             segment,
+        };
+        Ok(Self::new(output, Vec::new(), options))
+    }
+
+    /// Creates an external table at `path`, whose segment has the id [`EXTERNAL_SEGMENTS`] plus `random`.
+    pub(crate) fn create_external(
+        vfs: &dyn Vfs,
+        path: PathBuf,
+        random: u64,
+        options: &TableOptions,
+    ) -> Result<Self> {
+        let output = Output {
+            writer: FileWriter::create(vfs, path)?,
+            number: EXTERNAL_FILE,
+            segment: SegmentId(EXTERNAL_SEGMENTS | random),
         };
         Ok(Self::new(output, Vec::new(), options))
     }
@@ -430,7 +445,8 @@ impl TableWriter {
         Ok(WrittenTable {
             file: FileMeta {
                 number: self.output.number,
-                sealed: false,
+                sealed: self.output.number == EXTERNAL_FILE,
+                external: self.output.number == EXTERNAL_FILE,
                 segments: segments.into(),
             },
             log_references,

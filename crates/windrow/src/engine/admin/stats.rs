@@ -70,6 +70,12 @@ pub struct Stats {
     /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands
     /// stay.
     pub folds_failed: u64,
+    /// Bulk loads.
+    pub bulk_loads: u64,
+    /// Bytes of tables written by bulk loads.
+    pub bulk_load_bytes: u64,
+    /// Ingestions of table files.
+    pub ingestions: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Sorted runs of tables that seeks have visited.
@@ -117,7 +123,8 @@ impl Stats {
     /// Bytes written by the engine: logs, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         let merges = self.compaction_bytes_written + self.append_bytes_written;
-        let tables = self.flush_bytes + merges + self.consolidation_bytes_written;
+        let flushed = self.flush_bytes + self.bulk_load_bytes;
+        let tables = flushed + merges + self.consolidation_bytes_written;
         let values =
             self.transient_log_bytes_written + self.value_log_bytes + self.gc_bytes_written;
         self.wal_bytes + self.manifest_bytes + tables + values

@@ -13,7 +13,8 @@
 //! holds (`engine/locks/holds.rs`), unless it is the commit of that transaction.
 //!
 //! I1. The decision is exact for a member that holds a snapshot at its sequence number or an older one, or names the
-//!     memtable that was active when it read. In the second case a rotation in between counts as a change.
+//!     memtable that was active when it read. In the second case a rotation or an ingestion in between
+//!     counts as a change.
 //!
 //! Concurrency: only the leader decides. [`Engine::check_early`] is called without the leadership; it looks at what has
 //! been published so far, so that the leader needs to look only at the rest.
@@ -219,8 +220,9 @@ impl Changes<'_> {
             let Some(keyspace) = found else {
                 return Err(Error::dropped(&id.to_string()));
             };
+            let state = keyspace.state();
             if let Some(active) = &condition.active
-                && !Arc::ptr_eq(active, &keyspace.state().active)
+                && (!Arc::ptr_eq(active, &state.active) || state.in_tables > condition.since)
             {
                 // I1
                 let (Written::Key(key) | Written::Range(key, _)) = written;
@@ -360,7 +362,7 @@ impl Engine {
         let reads = condition.reads.as_deref();
         let (ranges, keys) = reads.map_or((0, 0), ReadSet::len);
         let read = reads.map_or(&[][..], ReadSet::keyspaces);
-        let is_flushed = |keyspace: &Arc<KeyspaceCore>| keyspace.state().flushed > since;
+        let is_flushed = |keyspace: &Arc<KeyspaceCore>| keyspace.state().in_tables > since;
         let is_long = ranges > 0
             || keys + write.count() as usize > KEYS_UNCHECKED_MAX
             || read.iter().any(|reads| is_flushed(&reads.keyspace))

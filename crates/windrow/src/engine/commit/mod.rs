@@ -15,7 +15,7 @@
 //!
 //! The files: [`write`](self::write), what a writer commits; [`condition`] and [`read_set`], what must not have changed;
 //! [`separation`] and [`value_log`], large values;
-//! [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
+//! [`tables`], entries that are in tables already; [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
 //!
 //! Invariants:
 //! - I1: A sequence number belongs to one entry. A group takes numbers only for a record that was
@@ -31,6 +31,7 @@ pub(super) mod condition;
 mod queue;
 pub(super) mod read_set;
 mod separation;
+mod tables;
 pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;

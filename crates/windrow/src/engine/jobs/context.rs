@@ -33,7 +33,7 @@ impl Engine {
 
     /// # Errors
     /// `Closed` once the close has begun, `NotFound` once `keyspace` is dropped: a job is not needed then.
-    pub(super) fn check_needed(&self, keyspace: &KeyspaceCore) -> Result<()> {
+    pub(in crate::engine) fn check_needed(&self, keyspace: &KeyspaceCore) -> Result<()> {
         self.check_cancelled()?;
         keyspace.check_exists()
     }
@@ -66,7 +66,7 @@ impl Engine {
 
     /// Marks those of `lists` as obsolete that the edit which adds them also removes: it removes the last
     /// live values of the logs that they describe.
-    pub(super) fn remove_unneeded_lists(
+    pub(in crate::engine) fn remove_unneeded_lists(
         &self,
         keyspace: &KeyspaceCore,
         state: &ManifestState,
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// Handles for new files of `level`.
-    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<LeveledFile> {
+    pub(in crate::engine) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<LeveledFile> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), &self.obsolete);
         files
             .iter()
@@ -138,7 +138,7 @@ impl JobContext for Engine {
 }
 
 /// The records that add discard lists.
-pub(super) fn garbage_records(
+pub(in crate::engine) fn garbage_records(
     keyspace: KeyspaceId,
     lists: &[DiscardList],
 ) -> impl Iterator<Item = Record> {
@@ -150,7 +150,7 @@ pub(super) fn garbage_records(
 }
 
 /// The records that add value logs which a job has written whole.
-pub(super) fn value_log_records(
+pub(in crate::engine) fn value_log_records(
     keyspace: KeyspaceId,
     logs: &[ValueFileMeta],
 ) -> impl Iterator<Item = Record> {
@@ -159,12 +159,12 @@ pub(super) fn value_log_records(
 }
 
 /// A level as in the manifest.
-pub(super) fn on_disk(level: usize) -> u8 {
+pub(in crate::engine) fn on_disk(level: usize) -> u8 {
     u8::try_from(level).unwrap_or(u8::MAX)
 }
 
 /// The options of tables with these filter units.
-pub(super) fn table_options(
+pub(in crate::engine) fn table_options(
     options: &KeyspaceOptions,
     filter_units: [f64; FILTER_UNITS_MAX],
 ) -> TableOptions {

@@ -26,7 +26,7 @@ use crate::table::{Measure, SegmentMeta};
 
 impl KeyspaceCore {
     /// The current price of a filter bit.
-    pub(super) fn filter_price(&self) -> f64 {
+    pub(in crate::engine) fn filter_price(&self) -> f64 {
         self.filters.price()
     }
 

@@ -22,7 +22,7 @@ pub(super) mod compaction_claim;
 mod compaction_inputs;
 mod compaction_job;
 mod compaction_ranges;
-mod context;
+pub(super) mod context;
 pub(super) mod filter_state;
 pub(super) mod filters;
 mod flush_job;

@@ -92,6 +92,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
     let meta = FileMeta {
         number,
         sealed: false,
+        external: false,
         segments: vec![segment].into(),
     };
     FileHandle::new(meta, obsolete)

@@ -113,6 +113,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
     FileMeta {
         number: FileNumber(number),
         sealed: false,
+        external: false,
         segments: vec![SegmentMeta {
             id: SegmentId(number),
             offset: 0,

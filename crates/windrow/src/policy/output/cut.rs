@@ -33,6 +33,15 @@ impl<K: Ord + Clone> OutputCutter<K> {
         }
     }
 
+    /// For a bulk load: new files of `file_bytes`.
+    pub(crate) fn of_bulk_load(file_bytes: u64) -> Self {
+        Self {
+            zones: Zones::one(file_bytes),
+            ends: Vec::new(),
+            passed: 0,
+        }
+    }
+
     /// The largest keys of the files below, ascending.
     pub(crate) fn ends(&self) -> &[K] {
         &self.ends

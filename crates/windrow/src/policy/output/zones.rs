@@ -111,6 +111,19 @@ impl<K: Ord + Clone> Zones<K> {
         Self { zones, present: 0 }
     }
 
+    /// New files of `file_bytes` for all keys.
+    pub(crate) fn one(file_bytes: u64) -> Self {
+        let zone = Zone {
+            begins: Begin::Anywhere,
+            target: None,
+            bytes: file_bytes,
+        };
+        Self {
+            zones: vec![zone],
+            present: 0,
+        }
+    }
+
     /// Goes to the zone of `key`, and returns whether that is another one. Keys ascend.
     pub(crate) fn go_to<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
     where

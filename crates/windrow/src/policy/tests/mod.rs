@@ -4,6 +4,7 @@ mod amplification;
 mod append;
 mod garbage_collection;
 mod garnering;
+mod ingestion;
 mod mediums;
 mod model;
 mod moved_values;

@@ -228,7 +228,7 @@ pub(crate) fn footer_place(file: &FileMeta, segment: &SegmentMeta) -> Option<Pla
         .checked_add(segment.length)?
         .checked_sub(FOOTER_BYTES as u64)?;
     (offset >= segment.offset).then_some(Place {
-        file: file.number,
+        file: file.checksum_file(),
         segment: segment.id,
         offset,
     })

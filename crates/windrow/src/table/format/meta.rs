@@ -40,8 +40,16 @@ pub(crate) struct FileMeta {
     /// Whether other databases may share the file's bytes, as in a checkpoint: this database neither
     /// appends to it nor truncates it, and ignores bytes after its segments.
     pub(crate) sealed: bool,
+    /// Whether a [`TableWriter`](crate::table::TableWriter) wrote it outside of a database. It is sealed then.
+    pub(crate) external: bool,
     pub(crate) segments: Segments,
 }
+
+/// The file number in the checksums of an external table.
+pub(crate) const EXTERNAL_FILE: FileNumber = FileNumber(0);
+
+/// The segment ids of external tables begin here. No database allocates them.
+pub(crate) const EXTERNAL_SEGMENTS: u64 = 1 << 63;
 
 /// The smallest and the largest key of a segment, in one allocation. No entry has a key outside of them, and no range
 /// tombstone of the segment counts there.
@@ -156,6 +164,36 @@ impl SegmentMeta {
 }
 
 impl FileMeta {
+    /// The file number in its checksums.
+    pub(crate) fn checksum_file(&self) -> FileNumber {
+        if self.external {
+            EXTERNAL_FILE
+        } else {
+            self.number
+        }
+    }
+
+    /// This file of unnumbered entries, all of which get the number `sequence`.
+    pub(crate) fn numbered(&self, sequence: SequenceNumber) -> Self {
+        let numbered = |segment: &SegmentMeta| SegmentMeta {
+            sequence_min: sequence,
+            sequence_max: sequence,
+            ..segment.clone()
+        };
+        let segments: Vec<SegmentMeta> = self.segments.iter().map(numbered).collect();
+        Self {
+            segments: segments.into(),
+            ..*self
+        }
+    }
+
+    /// The smallest key of the first segment and the largest of the last one, for files whose segments ascend.
+    pub(crate) fn range(&self) -> (&[u8], &[u8]) {
+        let smallest = self.segments.first().map(SegmentMeta::smallest);
+        let largest = self.segments.last().map(SegmentMeta::largest);
+        (smallest.unwrap_or_default(), largest.unwrap_or_default())
+    }
+
     /// The sum over all segments, at most `u64::MAX` whatever a damaged manifest says.
     fn sum(&self, count: impl Fn(&SegmentMeta) -> u64) -> u64 {
         self.segments.iter().map(count).fold(0, u64::saturating_add)

@@ -13,7 +13,9 @@ mod sums;
 pub(crate) use filter_unit::{UnitLayout, write_pieces};
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};
-pub(crate) use meta::{FenceKeys, FileMeta, SegmentMeta, file_name};
+pub(crate) use meta::{
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FenceKeys, FileMeta, SegmentMeta, file_name,
+};
 pub(crate) use properties::Properties;
 pub(crate) use ranges::{RangeBlock, put_ranges, read_ranges};
 pub(crate) use references::{

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::base::SequenceNumber;
-use crate::base::key::SEQUENCE_MAX;
+use crate::base::key::{SEQUENCE_MAX, UNNUMBERED};
 use crate::base::limits::KEY_BYTES_MAX;
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
@@ -175,14 +175,19 @@ impl Properties {
         }
     }
 
+    /// Whether all its entries have the number that the manifest records.
+    fn is_unnumbered(&self) -> bool {
+        (self.sequence_min, self.sequence_max) == (UNNUMBERED, UNNUMBERED)
+    }
+
     /// Whether the manifest records the same of the segment.
     pub(crate) fn agree_with(&self, meta: &SegmentMeta) -> bool {
         *self.smallest == *meta.smallest()
             && *self.largest == *meta.largest()
             && self.entries == meta.entries
             && self.tombstones == meta.tombstones
-            && self.sequence_min == meta.sequence_min
-            && self.sequence_max == meta.sequence_max
+            && ((self.sequence_min, self.sequence_max) == (meta.sequence_min, meta.sequence_max)
+                || self.is_unnumbered() && meta.sequence_min == meta.sequence_max)
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
             && self.ranges.map_or(0, |ranges| ranges.count) == meta.range_tombstones

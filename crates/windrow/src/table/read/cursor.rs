@@ -327,7 +327,7 @@ impl<B: Blocks> BlockCursor<B> {
         } else {
             return Err(self.malformed(place.offset));
         }
-        self.layout = layout;
+        self.layout = layout.raised(self.blocks.segment().raise());
         self.loaded = Some(place);
         Ok(())
     }

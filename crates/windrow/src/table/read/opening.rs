@@ -83,7 +83,7 @@ impl Table {
         let file = SegmentFile {
             file: &*open.file,
             name: &name,
-            number: meta.number,
+            number: meta.checksum_file(),
         };
         let segment = |(position, segment): (usize, &SegmentMeta)| {
             let known = known.and_then(|known| known.segments.get(position));
@@ -99,7 +99,7 @@ impl Table {
         let segments = segments.collect::<Result<Box<[_]>>>()?;
         drop(open);
         Ok(Self {
-            number: meta.number,
+            checksum_file: meta.checksum_file(),
             name,
             end,
             file: slot,
@@ -187,7 +187,7 @@ impl Table {
         });
         Ok(Some(Self {
             name: self.name.clone(),
-            number: self.number,
+            checksum_file: self.checksum_file,
             end: self.end,
             file: Arc::clone(&self.file),
             home: Weak::clone(&self.home),

@@ -9,7 +9,8 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use crate::base::{Error, FileNumber, Held, RangeTombstones, Result, SegmentId};
+use crate::base::key::UNNUMBERED;
+use crate::base::{Error, FileNumber, Held, RangeTombstones, Result, SegmentId, SequenceNumber};
 use crate::block::stored::{Place, verify};
 use crate::cache::Marks;
 use crate::codec::Compression;
@@ -38,6 +39,7 @@ pub(crate) struct Segment {
 pub(crate) struct SegmentParts {
     pub(crate) id: SegmentId,
     pub(crate) index: TopLevelIndex,
+    /// As stored, except in an unnumbered segment: there `sequence_max` is the number of the manifest.
     pub(crate) properties: Properties,
     /// The stored bytes of each filter unit.
     unit_bytes: [u64; FILTER_UNITS_MAX],
@@ -76,6 +78,7 @@ pub(super) const TAIL_BYTES: u64 = 8 << 10;
 pub(crate) struct SegmentFile<'a> {
     pub(crate) file: &'a dyn File,
     pub(crate) name: &'a str,
+    /// The file number in its checksums.
     pub(crate) number: FileNumber,
 }
 
@@ -185,6 +188,7 @@ impl Segment {
             let read = |payload: &[u8]| read_ranges(payload, block.count, meta.largest());
             metadata.block(ranges, read).map(Arc::new)
         });
+        properties.sequence_max = meta.sequence_max;
         // Equal, and shared with the manifest.
         properties.transient = meta.references.transient_list().cloned();
         let index = metadata.block(footer.index, |payload| {
@@ -357,6 +361,16 @@ impl Segment {
 }
 
 impl SegmentParts {
+    /// How much higher the sequence numbers of its entries are than those in the file.
+    #[inline]
+    pub(crate) fn raise(&self) -> SequenceNumber {
+        if self.properties.sequence_min == UNNUMBERED {
+            self.properties.sequence_max
+        } else {
+            0
+        }
+    }
+
     fn count_bytes(&self) -> usize {
         let keys = self.properties.smallest.len() + self.properties.largest.len();
         let partitions = self.index.partitions() * size_of::<OnceLock<Arc<LoadedPartition>>>();

@@ -80,7 +80,8 @@ impl TableContext {
 /// An open table file.
 pub(crate) struct Table {
     pub(crate) name: String,
-    pub(crate) number: FileNumber,
+    /// The file number in its checksums.
+    pub(super) checksum_file: FileNumber,
     /// The offset just after the last segment.
     pub(super) end: u64,
     pub(super) file: Arc<TableFileSlot>,
@@ -198,7 +199,7 @@ impl Table {
         SegmentFile {
             file: &*file.file,
             name: &self.name,
-            number: self.number,
+            number: self.checksum_file,
         }
     }
 
@@ -360,7 +361,7 @@ impl Table {
         loop {
             let block = self.block(&file, segment, place, counters)?;
             let bytes = block.bytes(&file);
-            match look_up(bytes, block.origin(), key, sequence) {
+            match look_up(bytes, block.origin(), segment.raise(), key, sequence) {
                 Some(LookUp::Found(value, trailer)) => {
                     return Ok(Some(Found {
                         file,
@@ -408,7 +409,7 @@ impl Table {
 
     pub(crate) fn place(&self, segment: &Segment, offset: u64) -> Place {
         Place {
-            file: self.number,
+            file: self.checksum_file,
             segment: segment.id,
             offset,
         }
@@ -520,8 +521,14 @@ enum LookUp {
 }
 
 #[inline]
-fn look_up(bytes: &[u8], origin: usize, key: &[u8], sequence: SequenceNumber) -> Option<LookUp> {
-    let layout = Layout::read(bytes, origin)?;
+fn look_up(
+    bytes: &[u8],
+    origin: usize,
+    raise: SequenceNumber,
+    key: &[u8],
+    sequence: SequenceNumber,
+) -> Option<LookUp> {
+    let layout = Layout::read(bytes, origin)?.raised(raise);
     let position = layout.search(bytes, key, sequence)?;
     Some(if position.matches {
         let entry = layout.entry(bytes, position.offset)?;

@@ -506,6 +506,7 @@ fn a_missing_file_is_damage() {
     let other = FileMeta {
         number: FileNumber(77),
         sealed: false,
+        external: false,
         segments: meta.segments.clone(),
     };
     let error = fixture.tables.get(slot, &other).unwrap_err();

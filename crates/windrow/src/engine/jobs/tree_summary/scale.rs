@@ -75,6 +75,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
     FileMeta {
         number: FileNumber(number),
         sealed: false,
+        external: false,
         segments: vec![segment].into(),
     }
 }

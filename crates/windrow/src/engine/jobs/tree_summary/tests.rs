@@ -66,6 +66,7 @@ impl Edited {
         let meta = FileMeta {
             number: FileNumber(self.next),
             sealed: self.random.below(9) == 0,
+            external: false,
             segments: vec![segment(&mut self.random, keys, 0, self.next)].into(),
         };
         FileHandle::new(meta, &Arc::default())

@@ -1,0 +1,62 @@
+//! A commit of entries that are in tables already: they get one sequence number at their place in the commit order.
+//!
+//! The number is taken from the log, by a record of one entry that changes nothing, and the log is synced before an
+//! edit names the tables. So the edit alone decides whether the tables count, and no number in the manifest is above
+//! those of the logs. After a crash between both the number is used, and no entry has it.
+//!
+//! Concurrency: the caller leads the commits from before the number is taken until the tables are published. So each
+//! other commit is wholly before or wholly after.
+
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Result, SequenceNumber};
+use crate::engine::Engine;
+use crate::engine::counters;
+use crate::log::batch;
+
+impl Engine {
+    /// Commits tables between two other commits. `prepare` is called first, with the newest number in use: afterwards
+    /// no memtable hides a key of the tables. `add` gets what it returns and adds the tables with their number. On return
+    /// they are visible and durable, with every write that was acknowledged before.
+    ///
+    /// # Errors
+    /// Those of `prepare` and `add`; `NoSpace` (nothing has changed); `Closed`; `ReadOnly`; `Poisoned`.
+    pub(in crate::engine) fn commit_tables<P, R>(
+        &self,
+        prepare: impl FnOnce(SequenceNumber) -> Result<P>,
+        add: impl FnOnce(P, SequenceNumber) -> Result<R>,
+    ) -> Result<R> {
+        // Syncs most of the data before writers must wait.
+        self.sync_logs()?;
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        let newest = self.commits.log.lock().last_sequence;
+        let prepared = prepare(newest)?;
+        let sequence = self.take_number()?;
+        self.sync_logs()?;
+        let added = add(prepared, sequence);
+        self.poison.check()?;
+        // Also if nothing was added: later commits have higher numbers.
+        self.visible.store(sequence, Ordering::Release);
+        drop(leadership);
+        added
+    }
+
+    /// Takes the next sequence number. The caller leads the commits.
+    fn take_number(&self) -> Result<SequenceNumber> {
+        let mut log = self.commits.log.lock();
+        let sequence = log.last_sequence + 1;
+        assert!(sequence <= SEQUENCE_MAX, "sequence numbers are used up");
+        let Some(writer) = &mut log.writer else {
+            return Err(self.abandoned());
+        };
+        let before = writer.end();
+        let record = writer.begin();
+        batch::put_count(record, 1);
+        batch::put_number(record);
+        self.poison_unless_full(writer.commit())?;
+        counters::add(&self.counters.wal_bytes, writer.end() - before);
+        log.last_sequence = sequence;
+        Ok(sequence)
+    }
+}

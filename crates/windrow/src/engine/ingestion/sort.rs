@@ -1,0 +1,256 @@
+//! The external sort of a bulk load: it brings entries in any order into the order of their keys, on disk.
+//!
+//! 1. Collect entries up to the bound of memory. Sort them, keep the last one of each key, write them to a table: a
+//!    *sorted run*. Large values go to value logs now, and stay there.
+//! 2. Merge the sorted runs as a compaction merges tables, keep the newest entry of each key, and write the load. Values
+//!    in value logs of entries that are left out are listed as garbage.
+//!
+//! Runs are numbered: the sequence number of an entry is that of its run, until the merge. A run that ends at the end of
+//! the source is merged from memory if it is the only one, without a file.
+//!
+//! Invariants:
+//! - I1. Of equal keys the last one of the source is loaded.
+//! - I2. Memory is bounded by the given bytes, and a read buffer for each run at the merge.
+//! - I3. No edit names a run. Its file is removed when the load ends, and by the next open after a crash.
+//!
+//! Concurrency: that of the bulk load.
+
+use std::sync::Arc;
+
+use super::bulk_load::BulkWriter;
+use crate::base::sync::Shared;
+use crate::base::{Cursor as _, Error, Held, Kind, Result, Trailer};
+use crate::compact::job::{IoPriority, JobContext};
+use crate::compact::output::Output;
+use crate::compact::pending_files::{PendingFile, PendingFiles};
+use crate::compact::values::Values;
+use crate::engine::jobs::context::table_options;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::filter::FILTER_UNITS_MAX;
+use crate::manifest::FileHandle;
+use crate::manifest::names::FileName;
+use crate::options;
+use crate::read::merge::MergingCursor;
+use crate::read::run::{Run, RunCursor};
+use crate::table::{FileMeta, SequentialCursor};
+use crate::value::ValueFileMeta;
+
+/// The entries between two reports of the progress of the merge.
+const REPORT_ENTRIES: u64 = 1 << 14;
+
+/// An entry in memory: where its key begins, and the lengths of key and value.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: usize,
+    key_bytes: u32,
+    value_bytes: u32,
+}
+
+/// Entries in memory.
+#[derive(Debug, Default)]
+struct Buffer {
+    /// Keys and values, one after the other.
+    bytes: Vec<u8>,
+    entries: Vec<Place>,
+}
+
+impl Buffer {
+    fn add(&mut self, key: &[u8], value: &[u8]) {
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.entries.push(Place {
+            start: self.bytes.len(),
+            key_bytes: length(key),
+            value_bytes: length(value),
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.len() + size_of_val(self.entries.as_slice())
+    }
+
+    /// Sorts the entries, and keeps the last one of each key (I1).
+    fn sort(&mut self) {
+        let bytes = &self.bytes;
+        let key = |it: &Place| &bytes[it.start..it.start + it.key_bytes as usize];
+        self.entries.sort_unstable_by(|left, right| {
+            let by_key = key(left).cmp(key(right));
+            by_key.then(right.start.cmp(&left.start))
+        });
+        self.entries
+            .dedup_by(|later, first| key(later) == key(first));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.entries.iter().map(|it| {
+            let (key, rest) = self.bytes[it.start..].split_at(it.key_bytes as usize);
+            (key, &rest[..it.value_bytes as usize])
+        })
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+}
+
+/// Sorts the entries of a bulk load.
+pub(crate) struct Sorter<'w, 'e, 'c> {
+    /// Takes the sorted entries.
+    writer: &'w mut BulkWriter<'e, 'c>,
+    memory_bytes: usize,
+    buffer: Buffer,
+    held: Held,
+    runs: Vec<FileMeta>,
+    /// The files of the runs.
+    temporary: PendingFiles<'e>,
+    value_logs: Vec<ValueFileMeta>,
+    /// These value logs, which the load keeps.
+    kept: PendingFiles<'e>,
+}
+
+impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
+    pub(crate) fn new(writer: &'w mut BulkWriter<'e, 'c>, memory_bytes: usize) -> Self {
+        let engine = writer.engine;
+        Self {
+            memory_bytes,
+            buffer: Buffer::default(),
+            held: Held::new(JobContext::memory(engine), 0),
+            runs: Vec::new(),
+            temporary: PendingFiles::adopt(engine, Vec::new()),
+            value_logs: Vec::new(),
+            kept: PendingFiles::adopt(engine, Vec::new()),
+            writer,
+        }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if key or value break a limit; `NoSpace`, `Io`; `Closed`; `NotFound` if the keyspace was
+    /// dropped. The load is over then.
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        options::check_key(key)?;
+        options::check_value(value)?;
+        self.buffer.add(key, value);
+        if self.buffer.memory_bytes() >= self.memory_bytes {
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is collected to a run.
+    fn write_run(&mut self) -> Result<()> {
+        self.held.set(self.buffer.memory_bytes() as u64);
+        self.buffer.sort();
+        let (engine, keyspace) = (self.writer.engine, self.writer.keyspace);
+        let options = keyspace.options();
+        let version = Shared::clone(&keyspace.state().version);
+        let mut output = Output::new(
+            engine,
+            self.writer.cancel,
+            IoPriority::Compaction,
+            // Nothing looks a key up.
+            table_options(&options, [0.0; FILTER_UNITS_MAX]),
+            // The load places medium values.
+            Values::of_flush(version.values(), options, true),
+            None,
+        );
+        let trailer = Trailer::new(self.runs.len() as u64 + 1, Kind::Value);
+        for (key, value) in self.buffer.iter() {
+            output.begin_key(key)?;
+            output.add(key, trailer, value)?;
+        }
+        let written = output.finish()?;
+        self.runs.extend(written.tables);
+        self.value_logs.extend(written.value_logs);
+        for file in written.pending.release() {
+            if let PendingFile::New(name) = file {
+                let is_run = matches!(name, FileName::Table(_));
+                let files = if is_run {
+                    &mut self.temporary
+                } else {
+                    &mut self.kept
+                };
+                files.add(name);
+            }
+        }
+        self.buffer.clear();
+        self.held.set(0);
+        Ok(())
+    }
+
+    /// Merges the runs into the load. Calls `merged` now and then with the number of entries that were merged.
+    pub(crate) fn finish(mut self, merged: &mut dyn FnMut(u64)) -> Result<()> {
+        if self.runs.is_empty() {
+            self.buffer.sort();
+            let mut entries = self.buffer.iter();
+            return entries.try_for_each(|(key, value)| self.writer.add(key, value));
+        }
+        if !self.buffer.entries.is_empty() {
+            self.write_run()?;
+        }
+        self.buffer = Buffer::default();
+        self.merge(merged)?;
+        self.writer.keep(self.value_logs, self.kept);
+        Ok(())
+    }
+
+    fn merge(&mut self, merged: &mut dyn FnMut(u64)) -> Result<()> {
+        let engine = self.writer.engine;
+        let handle = |table: &FileMeta| FileHandle::new(table.clone(), &engine.obsolete);
+        let handles: Vec<Shared<FileHandle>> = self.runs.iter().map(handle).collect();
+        let runs = handles
+            .iter()
+            .flat_map(|it| Run::of_files(std::slice::from_ref(it)));
+        let cursor = |run| RunCursor::<SequentialCursor>::new(Arc::clone(&engine.tables), run);
+        let mut cursor = MergingCursor::new(runs.map(cursor).collect());
+        let (mut key, mut count) = (Vec::new(), 0);
+        let outcome = cursor.seek_to_first().and_then(|()| {
+            while cursor.is_valid() {
+                let (kind, value) = (cursor.trailer().kind(), cursor.value());
+                if cursor.key() == key {
+                    self.writer.leave_out(kind, value)?;
+                } else {
+                    key.clear();
+                    key.extend_from_slice(cursor.key());
+                    self.writer.add_stored(&key, kind, value)?;
+                }
+                count += 1;
+                if count % REPORT_ENTRIES == 0 {
+                    merged(count);
+                }
+                cursor.next()?;
+            }
+            Ok::<(), Error>(())
+        });
+        drop(cursor);
+        for handle in &handles {
+            // Closes the file before it is removed.
+            handle.slot().close();
+        }
+        outcome
+    }
+}
+
+impl Engine {
+    /// As [`bulk_load`](Self::bulk_load), for entries in any order, which are sorted with about `memory_bytes` of memory.
+    /// Of equal keys the last one counts. Calls `merged` now and then while sorted entries are merged, with their number.
+    ///
+    /// # Errors
+    /// As [`bulk_load`](Self::bulk_load).
+    pub(crate) fn bulk_load_unsorted<E: From<Error>>(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        memory_bytes: usize,
+        merged: &mut dyn FnMut(u64),
+        fill: impl FnOnce(&mut Sorter<'_, '_, '_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<u64, E> {
+        self.bulk_load(keyspace, |writer| {
+            let mut sorter = Sorter::new(writer, memory_bytes);
+            fill(&mut sorter)?;
+            Ok(sorter.finish(merged)?)
+        })
+    }
+}
