@@ -73,6 +73,10 @@ metrics! { LIFETIME of LifetimeStats:
     Counter "windrow_manifest_written_bytes_total" manifest_bytes, "Bytes written to manifests.";
     Counter "windrow_flushes_total" flushes, "Memtables flushed.";
     Counter "windrow_flush_written_bytes_total" flush_bytes, "Bytes of tables written by flushes.";
+    Counter "windrow_bulk_loads_total" bulk_loads, "Bulk loads.";
+    Counter "windrow_bulk_load_written_bytes_total" bulk_load_bytes,
+        "Bytes of tables written by bulk loads.";
+    Counter "windrow_ingestions_total" ingestions, "Ingestions of table files.";
     Counter "windrow_compactions_total" compactions, "Compactions finished.";
     Counter "windrow_subcompactions_total" subcompactions,
         "Key ranges of compactions, each done by one thread.";
@@ -170,6 +174,7 @@ split! { WRITTEN of LevelIoStats: Counter "windrow_level_written_bytes_total" by
     "pointer_rewrite" pointers_rewritten;
     "trivial_move" moved;
     "transient_log" transient_logs;
+    "bulk_load" bulk_loaded;
 }
 
 split! { READ of LevelIoStats: Counter "windrow_level_read_bytes_total" by "cause",

@@ -92,6 +92,7 @@ fn totals(stats: &Stats) -> Table {
         ("written to the log", done.wal_bytes),
         ("written to value logs", done.value_log_bytes),
         ("written to tables by flushes", done.flush_bytes),
+        ("written to tables by bulk loads", done.bulk_load_bytes),
         (
             "written to transient logs by flushes",
             done.transient_log_bytes_written,
@@ -117,6 +118,8 @@ fn totals(stats: &Stats) -> Table {
     ];
     let of_counts = [
         ("flushes", done.flushes),
+        ("bulk loads", done.bulk_loads),
+        ("ingestions", done.ingestions),
         ("compactions", done.compactions),
         ("segments appended", done.appends),
         ("trivial moves", done.trivial_moves),
@@ -150,6 +153,7 @@ fn io_stats_table(stats: &Stats) -> Option<Table> {
         Cell::new("keyspace"),
         right(&"into level"),
         right(&"flushed"),
+        right(&"bulk-loaded"),
         right(&"appended"),
         right(&"rewritten"),
         right(&"consolidated"),
@@ -170,6 +174,7 @@ fn io_stats_table(stats: &Stats) -> Option<Table> {
                 Cell::new(&keyspace.name),
                 right(&level.level),
                 right(&human_bytes(io_stats.flushed)),
+                right(&human_bytes(io_stats.bulk_loaded)),
                 right(&human_bytes(io_stats.appended)),
                 right(&human_bytes(io_stats.rewritten)),
                 right(&human_bytes(io_stats.consolidated)),

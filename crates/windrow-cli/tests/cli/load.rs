@@ -234,3 +234,65 @@ fn an_interrupted_load_says_how_many_entries_are_stored() {
         assert_eq!(done(&windrow(&folder, &["count", "db"])), "2,000\n");
     }
 }
+
+#[test]
+fn a_bulk_load_stores_what_a_load_stores() {
+    let folder = TempDir::new().unwrap();
+    // Keys in no order, some of them often.
+    let line = |n: u64| format!("{}\tvalue {n}\n", n * 7919 % 3000);
+    let lines: String = (0..20_000).map(line).collect();
+    fs::write(folder.path().join("in.tsv"), lines).unwrap();
+    done(&windrow(&folder, &["load", "plain", "in.tsv"]));
+    for memory in ["64K", "1G"] {
+        let bulk = [
+            "load",
+            memory,
+            "in.tsv",
+            "--bulk",
+            "--sort-memory",
+            memory,
+            "--json",
+        ];
+        let loaded = json(&windrow(&folder, &bulk));
+        assert_eq!(loaded["entries"], 3000);
+        let scan = |db| done(&windrow(&folder, &["scan", db])).to_owned();
+        assert!(scan(memory) == scan("plain"));
+        done(&windrow(&folder, &["verify", memory]));
+        let stats = json(&windrow(&folder, &["stats", memory, "--json"]));
+        assert_eq!(stats["lifetime"]["bulk_loads"], 1, "{stats}");
+    }
+}
+
+#[test]
+fn a_fault_in_the_source_of_a_bulk_load_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let bulk = [
+        "load",
+        "db",
+        "--keyspace",
+        "new",
+        "--format",
+        "tsv",
+        "--bulk",
+    ];
+    for (source, line) in [("b\t1\nno tab\n", "line 2"), ("\tempty key\n", "line 1")] {
+        let output = windrow_with(folder.path(), &bulk, source.as_bytes());
+        assert_eq!(code(&output), 1);
+        let problem = problem(&output);
+        assert!(
+            problem.contains(line) && problem.contains("nothing stored"),
+            "{problem}"
+        );
+        let keyspaces = json(&windrow(&folder, &["keyspaces", "db", "--json"]));
+        assert_eq!(keyspaces["name"], "default", "{source:?}");
+    }
+    let loaded = json(&windrow_with(
+        folder.path(),
+        &[&bulk[..], &["--json"]].concat(),
+        b"",
+    ));
+    assert_eq!(loaded["entries"], 0);
+    let output = windrow(&folder, &["load", "db", "--sync", "--bulk"]);
+    assert_eq!(code(&output), 1, "{output:?}");
+}

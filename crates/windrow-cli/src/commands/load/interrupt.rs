@@ -38,7 +38,30 @@ impl Stored {
 /// Ends the process at Ctrl-C from now on.
 pub(super) fn catch(stored: &Stored, bar: &ProgressBar, json: bool) -> Result<()> {
     let (stored, bar) = (stored.clone(), bar.clone());
-    ctrlc::set_handler(move || end(&stored, &bar, json)).map_err(|error| {
+    handle(move || {
+        // Held to the end, so that no further batch is written. I1
+        let entries = stored.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.finish_and_clear();
+        let stored = plural(*entries, "entry");
+        let message = format!("interrupted; {stored} stored, the first ones of the source");
+        end(&message, Some(*entries), json);
+    })
+}
+
+/// The same for a load that is one commit.
+pub(super) fn catch_whole(bar: &ProgressBar, json: bool) -> Result<()> {
+    let bar = bar.clone();
+    handle(move || {
+        bar.finish_and_clear();
+        // The commit may be under way.
+        let message =
+            "interrupted before the end of a load that is stored as a whole or not at all";
+        end(message, None, json);
+    })
+}
+
+fn handle(at_interrupt: impl FnMut() + Send + 'static) -> Result<()> {
+    ctrlc::set_handler(at_interrupt).map_err(|error| {
         let error = io::Error::other(error);
         Error::io("catch", Path::new("Ctrl-C"), error)
     })
@@ -50,19 +73,14 @@ pub(super) fn catch(stored: &Stored, bar: &ProgressBar, json: bool) -> Result<()
     clippy::exit,
     reason = "the load may wait for standard input, which nothing else interrupts"
 )]
-fn end(stored: &Stored, bar: &ProgressBar, json: bool) {
-    // Held to the end, so that no further batch is written. I1
-    let entries = stored.0.lock().unwrap_or_else(PoisonError::into_inner);
-    bar.finish_and_clear();
-    let message = format!(
-        "interrupted; {} stored, the first ones of the source",
-        plural(*entries, "entry")
-    );
+fn end(message: &str, entries: Option<u64>, json: bool) {
     if json {
         let mut fields = Map::new();
         fields.insert("kind".into(), "Interrupted".into());
         fields.insert("message".into(), message.into());
-        fields.insert("entries".into(), (*entries).into());
+        if let Some(entries) = entries {
+            fields.insert("entries".into(), entries.into());
+        }
         show_error_object(&fields);
     } else {
         complain(format_args!("windrow: {message}"));
