@@ -36,9 +36,9 @@ const ANNOUNCED_KEYS_MAX: usize = 128;
 #[derive(Debug)]
 pub(super) struct NewestRead {
     pub(super) is_found: bool,
-    /// The sequence number that was read at.
-    pub(super) sequence: SequenceNumber,
-    /// The memtable that was active. While it is active, it has every entry above that number.
+    /// The read knows every entry up to this number, perhaps also newer ones.
+    pub(super) since: SequenceNumber,
+    /// The memtable that was active.
     pub(super) active: Arc<Memtable>,
 }
 
@@ -165,13 +165,15 @@ impl Engine {
         value: &mut Vec<u8>,
     ) -> Result<NewestRead> {
         self.check_readable(keyspace, None)?;
+        // Before the state, which may lack entries up to `sequence` after a rotation or an ingestion in between.
+        let since = self.visible.load(Ordering::Acquire);
         let state = keyspace.state();
         let sequence = self.visible.load(Ordering::Acquire);
         let found = |found: Found<'_>| found.copy_into(value);
         let found = self.get_in(keyspace, &state, key, sequence, found)?;
         Ok(NewestRead {
             is_found: found.is_some(),
-            sequence,
+            since,
             active: Arc::clone(&state.active),
         })
     }

@@ -188,8 +188,8 @@ impl TransactionLocks {
         let mut value = Vec::new();
         let read = engine.get_newest(keyspace, key, &mut value)?;
         if is_new {
-            held.since = read.sequence;
-        } else if held.since < read.sequence && engine.has_changed(keyspace, key, held.since)? {
+            held.since = read.since;
+        } else if held.since < read.since && engine.has_changed(keyspace, key, held.since)? {
             let what = "was changed by a write without a lock";
             return Err(Error::conflicting(&keyspace.name(), key, what));
         }

@@ -64,7 +64,7 @@ impl Engine {
                 value: new,
             };
             let condition = Condition {
-                since: read.sequence,
+                since: read.since,
                 reads: None,
                 covers_writes: true,
                 active: Some(read.active),
