@@ -427,3 +427,25 @@ fn prepare_reader(store: &Store) {
     assert_eq!(transaction.prefix(&store.keyspace, "p").unwrap().count(), 0);
     drop(transaction.prepare("reader").unwrap());
 }
+
+// Bounds of cursors have no limit. Each end of a range that a cursor reaches is stored.
+#[test]
+fn ranges_with_bounds_longer_than_keys_are_prepared() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Db::open(folder.path(), Options::default()).unwrap();
+    let db = open();
+    let keyspace = db.keyspace("data").unwrap();
+    let transaction = db.transaction();
+    let long = vec![b'x'; 70_000];
+    assert_eq!(transaction.range(&keyspace, ..&long).unwrap().count(), 0);
+    assert_eq!(transaction.range(&keyspace, &long..).unwrap().count(), 0);
+    transaction.insert(&keyspace, "a", "1").unwrap();
+    transaction.prepare("order").unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open();
+    let keyspace = db.keyspace("data").unwrap();
+    assert_held(&db, &keyspace, "b");
+    db.prepared_transaction("order").unwrap().commit().unwrap();
+    assert_eq!(text(keyspace.get("a").unwrap()), "1");
+}

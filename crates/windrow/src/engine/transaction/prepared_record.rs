@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 use super::write_set::EncodedWrites;
 use crate::base::KeyspaceId;
-use crate::base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX};
+use crate::base::limits::{BATCH_BYTES_MAX, KEY_BYTES_MAX, TRANSACTION_READS_BYTES_MAX};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
@@ -80,8 +80,10 @@ fn bound(reader: &mut Reader<'_>) -> Result<Bound<Box<[u8]>>, DecodeError> {
     if kind == UNBOUNDED {
         return Ok(Bound::Unbounded);
     }
-    // The bound of a prefix may be longer than a key.
-    let key = reader.prefixed_bytes(KEY_BYTES_MAX + 1, "a bound")?.into();
+    // Callers choose the bounds of cursors: they may be longer than a key.
+    let key = reader
+        .prefixed_bytes(TRANSACTION_READS_BYTES_MAX, "a bound")?
+        .into();
     match kind {
         INCLUDED => Ok(Bound::Included(key)),
         EXCLUDED => Ok(Bound::Excluded(key)),
