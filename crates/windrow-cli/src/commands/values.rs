@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use clap::Args;
 use comfy_table::{Cell, Table};
 use serde::Serialize;
-use windrow::{FileNumber, KeyspaceStats, Result, ValueFileReport, ValueFileUse};
+use windrow::{FileNumber, Result, ValueFileReport, ValueFileUse};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
     let db = store::open_to_read(&args.of.db)?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut listings = Vec::new();
-    for KeyspaceStats { name, .. } in db.stats().keyspaces {
+    for name in db.keyspace_names() {
         let files = db.keyspace(&name)?.value_files()?;
         listings.push(Listing::new(name, files, limit));
     }
