@@ -12,10 +12,13 @@ use crate::vfs::{File, FileWriter, Footprint, OpenMode, Vfs};
 /// The buffer of a copy.
 const COPY_BYTES: usize = 256 << 10;
 
-/// Links the complete file `from` to the name `to`, or copies its first `length` bytes.
+/// Links the complete file `from` to the name `to`, or copies its first `length` bytes. A symbolic link is followed: a
+/// link to it would lead to a name that others may remove.
 pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
 
+    let resolved = vfs.resolve(from);
+    let from = &*resolved.map_err(|error| Error::io("link", from, error))?;
     match vfs.link(from, to) {
         Ok(()) => Ok(()),
         Err(error)

@@ -82,6 +82,27 @@ fn files_are_ingested_and_may_be_removed() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_symbolic_link_is_followed() {
+    let store = Store::new();
+    let outside = tempfile::tempdir().unwrap();
+    let path = write(&outside.path().join("file"), [("a", Some("value"))]);
+    for (key, target) in [("absolute", &*path), ("relative", Path::new("file"))] {
+        let link = outside.path().join(key);
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        assert_eq!(store.db.ingest([(&store.keyspace, &link)]).unwrap(), 1);
+    }
+    drop(outside);
+    let store = store.reopened();
+    assert_eq!(store.text("a"), "value");
+    for name in store.data_files() {
+        let own = fs::symlink_metadata(store.folder.path().join(&name)).unwrap();
+        assert!(own.is_file(), "{name} leads out of the folder");
+    }
+    store.check_sound();
+}
+
 #[test]
 fn values_and_removals_of_a_file_count_from_the_ingestion_on() {
     let store = Store::new();
