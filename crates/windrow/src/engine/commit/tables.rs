@@ -7,6 +7,7 @@
 //! Concurrency: the caller leads the commits from before the number is taken until the tables are published. So each
 //! other commit is wholly before or wholly after.
 
+use super::PoisonOnDrop;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
@@ -34,7 +35,13 @@ impl Engine {
         let prepared = prepare(newest)?;
         let sequence = self.take_number()?;
         self.sync_logs()?;
+        // Dropped before the leadership: after a panic no later commit publishes one half of the tables.
+        let mut interrupted = PoisonOnDrop {
+            poison: &self.poison,
+            is_over: false,
+        };
         let added = add(prepared, sequence);
+        interrupted.is_over = true;
         self.poison.check()?;
         // Also if nothing was added: later commits have higher numbers.
         self.visible.store(sequence, Ordering::Release);
