@@ -78,6 +78,8 @@ impl Default for Profile {
 pub struct Generator {
     random: Random,
     profile: Profile,
+    /// Whether ranges are deleted, in half of the histories: compactions that meet range tombstones append nothing.
+    deletes_ranges: bool,
     /// Makes each value unique.
     serial: u64,
 }
@@ -88,6 +90,7 @@ impl Generator {
         Self {
             random: Random::new(seed),
             profile,
+            deletes_ranges: seed.is_multiple_of(2),
             serial: 0,
         }
     }
@@ -166,7 +169,7 @@ impl Generator {
 
     fn change(&mut self) -> Change {
         let (keyspace, key) = (self.keyspace(), self.key());
-        let effect = match self.random.below(28) {
+        let effect = match self.random.below(27 + u64::from(self.deletes_ranges)) {
             0..6 => Effect::Remove,
             6..13 => Effect::Append(self.value()),
             13..27 => Effect::Insert(self.value()),
