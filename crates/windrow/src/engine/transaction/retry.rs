@@ -12,9 +12,10 @@ use crate::engine::Engine;
 /// Tries without a wait.
 pub(super) const TRIES_AT_ONCE: u32 = 4;
 
-/// The bound of the first wait, and that of the last.
+/// The bound of the first wait, and that of the last, which is several times the length of a slow sync: whoever begins
+/// again during the sync of a group has lost against that group.
 const WAIT_MIN: Duration = Duration::from_micros(20);
-const WAIT_MAX: Duration = Duration::from_millis(5);
+const WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// The most tries of a transaction.
 pub(crate) const TRIES_MAX: u32 = 200;
