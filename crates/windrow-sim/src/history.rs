@@ -80,6 +80,9 @@ pub struct Generator {
     profile: Profile,
     /// Whether ranges are deleted, in half of the histories: compactions that meet range tombstones append nothing.
     deletes_ranges: bool,
+    /// Whether entries are loaded in bulk, in a third of the histories: small trees hold what was loaded in levels that
+    /// take no appends.
+    loads_in_bulk: bool,
     /// Makes each value unique.
     serial: u64,
 }
@@ -91,6 +94,7 @@ impl Generator {
             random: Random::new(seed),
             profile,
             deletes_ranges: seed.is_multiple_of(2),
+            loads_in_bulk: seed.is_multiple_of(3),
             serial: 0,
         }
     }
@@ -104,7 +108,8 @@ impl Generator {
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
             0..140 => self.write(),
-            140..144 => self.bulk_load(),
+            140..144 if self.loads_in_bulk => self.bulk_load(),
+            140..144 => self.write(),
             144..146 => Operation::Drop(self.keyspace()),
             146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,
