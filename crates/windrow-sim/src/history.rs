@@ -107,9 +107,8 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..140 => self.write(),
             140..144 if self.loads_in_bulk => self.bulk_load(),
-            140..144 => self.write(),
+            0..144 => self.write(),
             144..146 => Operation::Drop(self.keyspace()),
             146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,

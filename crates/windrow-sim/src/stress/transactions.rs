@@ -2,8 +2,8 @@
 //!
 //! A seed chooses which client takes its next step: a read, a scan, an append, a savepoint, a commit. So transactions
 //! overlap in every way, while flushes and compactions run between their steps. Some take locks, without waiting for
-//! them, and some are [prepared] and end much later, after crashes, too. Appends by single-key updates and by batches
-//! come in between. The power fails during some steps, some processes end, and devices report errors.
+//! them, and some are prepared (`prepared.rs`) and end much later, after crashes, too. Appends by single-key updates and
+//! by batches come in between. The power fails during some steps, some processes end, and devices report errors.
 //!
 //! After each open the lists show which transactions have survived:
 //! - I1: a transaction survives as a whole or not at all;
