@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::bounds::{key_range, start_and_end};
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
-use crate::engine::{Change, Handle, KeyspaceCore, ValueFileReport, Write};
+use crate::engine::{Change, Handle, KeyspaceCore, RangeEstimate, ValueFileReport, Write};
 use crate::options::{self, Durability, KeyspaceOptions};
 
 /// A named, ordered map from keys to values.
@@ -350,11 +350,11 @@ impl Keyspace {
     /// yet count as keys, and so do operands.
     ///
     /// # Errors
-    /// `Corruption` and `Io` of a table that cannot be opened; `NotFound` after the keyspace is dropped; `Closed`.
+    /// `InvalidArgument` for a bound longer than a key; `Corruption` and `Io` of a table that cannot be opened; `NotFound`
+    /// after the keyspace is dropped; `Closed`.
     pub fn approximate_len<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
-        let engine = self.latest.handle().engine();
-        let estimate = engine.estimate_range(self.core(), &key_range(&range))?;
-        Ok(estimate.keys())
+        let estimate = self.estimate(&range)?;
+        Ok(estimate.map_or(0, RangeEstimate::keys))
     }
 
     /// About how many bytes of files hold the entries of `range` now, with their values and what compactions have not
@@ -363,9 +363,19 @@ impl Keyspace {
     /// # Errors
     /// As [`approximate_len`](Self::approximate_len).
     pub fn approximate_size<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let estimate = self.estimate(&range)?;
+        Ok(estimate.map_or(0, RangeEstimate::bytes))
+    }
+
+    /// `None` for a range without keys.
+    fn estimate<K: AsRef<[u8]>>(
+        &self,
+        range: &impl RangeBounds<K>,
+    ) -> Result<Option<RangeEstimate>> {
         let engine = self.latest.handle().engine();
-        let estimate = engine.estimate_range(self.core(), &key_range(&range))?;
-        Ok(estimate.bytes())
+        let ends = start_and_end(range)?;
+        ends.map(|(start, end)| engine.estimate_range(self.core(), (&start, &end)))
+            .transpose()
     }
 
     /// The value files of the keyspace, ascending by number: the live bytes of each, and what refers to it. Reads from

@@ -61,6 +61,7 @@ use crate::options::Options;
 use crate::table::OpenTables;
 use crate::value::OpenValues;
 
+pub(crate) use admin::range_estimate::RangeEstimate;
 pub use admin::stats::{
     KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
 };

@@ -192,7 +192,7 @@ impl<C: Sibling> ReadAhead<C> {
             return usize::MAX;
         }
         self.announce(reader);
-        self.batch_values = BATCH_VALUES_MIN.max(self.batch_values.min(BATCH_VALUES_MAX));
+        self.batch_values = self.batch_values.max(BATCH_VALUES_MIN);
         self.batch.len().saturating_sub(1)
     }
 

@@ -9,7 +9,7 @@
 
 mod checkpoint;
 mod keyspaces;
-mod range_estimate;
+pub(super) mod range_estimate;
 pub(super) mod stats;
 pub(super) mod value_files;
 mod verify;

@@ -5,14 +5,11 @@
 //!
 //! Concurrency: it reads one state of the keyspace and takes locks only to open tables.
 
-use std::ops::Bound;
-
 use crate::base::Result;
 use crate::base::sync::Shared;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{FileHandle, Level};
 use crate::memtable::Memtable;
-use crate::read::visible::KeyRange;
 use crate::table::Measure;
 
 /// An estimate for a range.
@@ -66,10 +63,6 @@ struct Span<'k> {
 }
 
 impl Span<'_> {
-    fn is_empty(&self) -> bool {
-        matches!((self.from, self.to), (Some(from), Some(to)) if from >= to)
-    }
-
     fn overlaps(&self, file: &FileHandle) -> bool {
         self.from.is_none_or(|from| from <= file.largest())
             && self.to.is_none_or(|to| file.smallest() < to)
@@ -82,26 +75,22 @@ impl Span<'_> {
 }
 
 impl Engine {
+    /// For the keys from `start` to before `end`, which is above it, or empty for no end.
+    ///
     /// # Errors
     /// Of an open of a table at an end of the range; `NotFound` after the keyspace is dropped; `Closed`.
     pub(crate) fn estimate_range(
         &self,
         keyspace: &KeyspaceCore,
-        range: &KeyRange,
+        (start, end): (&[u8], &[u8]),
     ) -> Result<RangeEstimate> {
         self.check_open()?;
         keyspace.check_exists()?;
-        let (lower, upper) = range.bounds();
-        let from = first_key(lower);
-        let to = first_key_behind(upper);
         let span = Span {
-            from: from.as_deref(),
-            to: to.as_deref(),
+            from: Some(start),
+            to: (!end.is_empty()).then_some(end),
         };
         let mut estimate = RangeEstimate::default();
-        if span.is_empty() {
-            return Ok(estimate);
-        }
         let state = keyspace.state_full();
         for memtable in state.memtables() {
             add_memtable(&mut estimate, memtable, span);
@@ -161,28 +150,6 @@ impl Engine {
         estimate.add_part(part, |measure| file.meta.measure(measure));
         Ok(())
     }
-}
-
-/// The first key within a lower bound; `None` without a bound.
-fn first_key(lower: Bound<&[u8]>) -> Option<Vec<u8>> {
-    match lower {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(key.to_vec()),
-        Bound::Excluded(key) => Some(next_key(key)),
-    }
-}
-
-/// The first key behind an upper bound; `None` without a bound.
-fn first_key_behind(upper: Bound<&[u8]>) -> Option<Vec<u8>> {
-    match upper {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(next_key(key)),
-        Bound::Excluded(key) => Some(key.to_vec()),
-    }
-}
-
-fn next_key(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 /// Tombstones count as spread like all entries.
