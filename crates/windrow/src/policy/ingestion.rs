@@ -1,11 +1,12 @@
 //! Where the tables of an ingestion go: the deepest level with space for them.
 //!
-//! A level takes a table if neither it nor a level above holds keys between the ends of the table. All these keys are
-//! older then, or there are none, so the table hides them, and nothing is hidden from it. If there is no such level the
-//! table goes to level 0, above all others.
+//! A level takes a table if no file of it overlaps the table, and if neither it nor a level above holds keys between the
+//! ends of the table. All such keys are older, or there are none, so the table hides them, and nothing is hidden from it.
+//! A file above may overlap the table without a key there: a flush of a few keys covers a wide range. If there is no such
+//! level the table goes to level 0, above all others.
 //!
-//! If the last level would be over its capacity, the tree gets as many levels more as the tables need. Otherwise they
-//! would move down by trivial moves, one after the other.
+//! If the last level would be over its capacity with all tables that may go there by their keys, the tree gets as many
+//! levels more as they need. Otherwise they would move down by trivial moves, one after the other.
 //!
 //! Pure, without state.
 
@@ -21,6 +22,8 @@ pub(crate) struct NewTable<K> {
     pub(crate) smallest: K,
     pub(crate) largest: K,
     pub(crate) logical_bytes: u64,
+    /// The first level that holds a key between the ends. It may be one above, but not one below.
+    pub(crate) held_from: usize,
 }
 
 /// Where tables go.
@@ -55,21 +58,19 @@ pub(crate) fn ingestion_plan<K: Ord + Clone>(
     } else {
         level_count.saturating_sub(1).max(1)
     };
-    loop {
-        let level = |table| deepest_free(tree, table, last);
-        let levels: Vec<usize> = tables.iter().map(level).collect();
-        let at_last = levels.iter().zip(tables).filter(|it| *it.0 == last);
-        let added = at_last.fold(0_u64, |sum, it| sum.saturating_add(it.1.logical_bytes));
+    let is_over = |last: usize| {
+        let at_last = tables.iter().filter(|table| table.held_from > last);
+        let added = at_last.fold(0_u64, |sum, table| sum.saturating_add(table.logical_bytes));
         let held = tree.logical_bytes(last).saturating_add(added);
-        let is_over = added > 0 && held > capacities(options, last)[last];
-        if !may_grow || !is_over || last == LEVELS_MAX {
-            let level_count = level_count.max(last);
-            return IngestionPlan {
-                level_count,
-                levels,
-            };
-        }
+        added > 0 && held > capacities(options, last)[last]
+    };
+    while may_grow && last < LEVELS_MAX && is_over(last) {
         last += 1;
+    }
+    let level = |table| deepest_free(tree, table, last);
+    IngestionPlan {
+        level_count: level_count.max(last),
+        levels: tables.iter().map(level).collect(),
     }
 }
 
@@ -79,12 +80,14 @@ pub(crate) fn bulk_load_output<K: Ord + Clone>(
     options: &KeyspaceOptions,
     key: &K,
 ) -> BulkLoadOutput {
+    let (held_at, last) = (overlaps(tree, key, key), tree.level_count());
     let first = NewTable {
         smallest: key.clone(),
         largest: key.clone(),
         logical_bytes: 0,
+        held_from: (0..=last).find(held_at).unwrap_or(last + 1),
     };
-    let level = deepest_free(tree, &first, tree.level_count());
+    let level = deepest_free(tree, &first, last);
     BulkLoadOutput {
         file_bytes: target_file_bytes(tree, options, level.max(1)),
         are_mediums_in_place: Placement::of(tree, options).is_in_place(level),
@@ -94,20 +97,29 @@ pub(crate) fn bulk_load_output<K: Ord + Clone>(
 /// The deepest level down to `last` that takes `table`; 0 if none does.
 fn deepest_free<K: Ord + Clone>(tree: &dyn Tree<K>, table: &NewTable<K>, last: usize) -> usize {
     let (smallest, largest) = (&table.smallest, &table.largest);
-    let holds_keys = |level: &usize| match level {
+    let has_overlap = overlaps(tree, smallest, largest);
+    // Keys that a running job writes are those of its inputs, but its files may be wider.
+    let is_claimed = |level: usize| {
+        let mut claims = tree.claims().iter().filter(|it| it.level == level);
+        claims.any(|it| it.smallest <= *largest && *smallest <= it.largest)
+    };
+    let above_its_keys = 1..table.held_from.min(last + 1);
+    let free = |level: &usize| !has_overlap(level) && !is_claimed(*level);
+    above_its_keys.rev().find(free).unwrap_or(0)
+}
+
+/// Whether a file of a level overlaps the keys from `smallest` to `largest`.
+fn overlaps<'a, K: Ord + Clone>(
+    tree: &'a dyn Tree<K>,
+    smallest: &'a K,
+    largest: &'a K,
+) -> impl Fn(&usize) -> bool + 'a {
+    move |level| match level {
         0 => {
             let files = tree.files(0, 0..tree.len(0));
             let mut files = files.iter();
             files.any(|file| file.smallest <= *largest && *smallest <= file.largest)
         }
         level => !tree.overlapping(*level, smallest, largest).is_empty(),
-    };
-    // Keys that a running job writes are those of its inputs, but its files may be wider.
-    let is_claimed = |level: usize| {
-        let mut claims = tree.claims().iter().filter(|it| it.level == level);
-        claims.any(|it| it.smallest <= *largest && *smallest <= it.largest)
-    };
-    let first_taken = (0..=last).find(holds_keys).unwrap_or(last + 1);
-    let free = (1..first_taken).rev().find(|level| !is_claimed(*level));
-    free.unwrap_or(0)
+    }
 }

@@ -85,33 +85,52 @@ pub(crate) fn newer_in(
     if state.in_tables <= since {
         return Ok(None);
     }
+    let levels = state.version.levels().iter();
+    for file in levels.flat_map(|level| level.files()) {
+        let found = newer_in_file(file, tables, range, since)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// A key of `range` that has an entry above `since` in a table file. Reads nothing of a file that cannot have one.
+///
+/// # Errors
+/// `Corruption` or `Io` from reading the table.
+pub(crate) fn newer_in_file(
+    file: &Shared<FileHandle>,
+    tables: &Arc<OpenTables>,
+    range: &KeyRange,
+    since: SequenceNumber,
+) -> Result<Option<Vec<u8>>> {
+    let may_have_one =
+        file.meta.sequence_max() > since && range.may_overlap(file.smallest(), file.largest());
+    if !may_have_one {
+        return Ok(None);
+    }
+    if file.meta.range_tombstones() > 0
+        && let Some(first) = range.first_key()
+    {
+        let table = tables.get(file.slot(), &file.meta)?;
+        let ranges = table.segments.iter().filter_map(|it| it.ranges.as_ref());
+        let mut newest = ranges.filter_map(|ranges| ranges.newest(&first, SEQUENCE_MAX));
+        if newest.any(|newest| newest.sequence > since) {
+            return Ok(Some(first));
+        }
+    }
     let (start, end) = range.ends();
     let bounds = Bounds {
         start: start.map(Arc::from),
         end: end.map(Arc::from),
         scans: None,
     };
-    let is_candidate = |file: &&Shared<FileHandle>| {
-        file.meta.sequence_max() > since && range.may_overlap(file.smallest(), file.largest())
-    };
-    let levels = state.version.levels().iter();
-    for file in levels.flat_map(|level| level.files()).filter(is_candidate) {
-        if let Some(first) = &first
-            && file.meta.range_tombstones() > 0
-        {
-            let table = tables.get(file.slot(), &file.meta)?;
-            let ranges = table.segments.iter().filter_map(|it| it.ranges.as_ref());
-            let mut newest = ranges.filter_map(|ranges| ranges.newest(first, SEQUENCE_MAX));
-            if newest.any(|newest| newest.sequence > since) {
-                return Ok(Some(first.clone()));
-            }
-        }
-        for run in Run::of_files(std::slice::from_ref(file)) {
-            let cursor: RunCursor<TableCursor> = RunCursor::new(Arc::clone(tables), run);
-            let found = newer_of(&mut cursor.with(bounds.clone()), range, since)?;
-            if found.is_some() {
-                return Ok(found);
-            }
+    for run in Run::of_files(std::slice::from_ref(file)) {
+        let cursor: RunCursor<TableCursor> = RunCursor::new(Arc::clone(tables), run);
+        let found = newer_of(&mut cursor.with(bounds.clone()), range, since)?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)

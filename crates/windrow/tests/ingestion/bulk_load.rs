@@ -394,3 +394,41 @@ fn a_prepared_transaction_forbids_loads_of_its_keys() {
     load().unwrap();
     assert_eq!(store.text("b"), "loaded");
 }
+
+#[test]
+fn a_wide_flush_without_keys_in_a_table_does_not_hold_it_up() {
+    let store = Store::new();
+    // While the load runs, others write keys at its ends and beside it.
+    let entries = numbered(0, 5000, 100).inspect(|(key, _)| {
+        if ["key0000001", "key0004998"].contains(&key.as_str()) {
+            for key in ["aaa", key, "zebra"] {
+                store.keyspace.insert(key, "written meanwhile").unwrap();
+            }
+            store.db.flush().unwrap();
+        }
+    });
+    store.keyspace.bulk_load(entries).unwrap();
+    // The first and the last table are above the keys that they hide; the others went down.
+    let levels = store.files_by_level();
+    assert!(levels[0] <= 4, "{levels:?}");
+    assert!(levels.last() > Some(&20), "{levels:?}");
+    assert!(store.text("key0000001").starts_with("value 1"));
+    assert!(store.text("key0004998").starts_with("value 4998"));
+    assert_eq!(store.text("zebra"), "written meanwhile");
+    store.db.wait_idle().unwrap();
+    assert_eq!(store.keyspace.iter().unwrap().count(), 5002);
+    // A range delete in the wide table counts as a key.
+    store
+        .keyspace
+        .delete_range("key0000100".."key0000200")
+        .unwrap();
+    store.db.flush().unwrap();
+    store.keyspace.bulk_load(numbered(150, 10, 100)).unwrap();
+    assert!(store.text("key0000155").starts_with("value 155"));
+    assert_eq!(store.text("key0000145"), "");
+    let store = store.reopened();
+    assert!(store.text("key0000155").starts_with("value 155"));
+    store.db.wait_idle().unwrap();
+    assert_eq!(store.keyspace.iter().unwrap().count(), 5002 - 90);
+    store.check_sound();
+}

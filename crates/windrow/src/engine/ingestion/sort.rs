@@ -2,16 +2,18 @@
 //!
 //! 1. Collect entries up to the bound of memory. Sort them, keep the last one of each key, write them to a table: a
 //!    *sorted run*. Large values go to value logs now, and stay there.
-//! 2. Merge the sorted runs as a compaction merges tables, keep the newest entry of each key, and write the load. Values
-//!    in value logs of entries that are left out are listed as garbage.
+//! 2. Merge [`FAN_IN`] runs that were merged equally often to one, with all of their entries, as soon as there are so many.
+//! 3. Merge the runs that are left as a compaction merges tables, keep the newest entry of each key, and write the load.
+//!    Values in value logs of entries that are left out are listed as garbage.
 //!
-//! Runs are numbered: the sequence number of an entry is that of its run, until the merge. A run that ends at the end of
-//! the source is merged from memory if it is the only one, without a file.
+//! Runs are numbered: the sequence number of an entry is that of its first run, until the last merge. A run that ends at
+//! the end of the source is written to the load from memory if it is the only one, without a file.
 //!
 //! Invariants:
 //! - I1. Of equal keys the last one of the source is loaded.
-//! - I2. Memory is bounded by the given bytes, and a read buffer for each run at the merge.
-//! - I3. No edit names a run. Its file is removed when the load ends, and by the next open after a crash.
+//! - I2. Memory is bounded by the given bytes, and a read buffer for each run of a merge: less than [`FAN_IN`] for each
+//!   pass that the number of runs needs.
+//! - I3. No edit names a run. Its files are removed when it is merged or the load ends, and by the next open after a crash.
 //!
 //! Concurrency: that of the bulk load.
 
@@ -37,6 +39,12 @@ use crate::value::ValueFileMeta;
 
 /// The entries between two reports of the progress of the merge.
 const REPORT_ENTRIES: u64 = 1 << 14;
+
+/// The runs that one merge takes before the last one.
+const FAN_IN: usize = 64;
+
+/// The buffer is counted as memory in steps of this many bytes.
+const COUNTED_BYTES: usize = 1 << 20;
 
 /// An entry in memory: where its key begins, and the lengths of key and value.
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +103,14 @@ impl Buffer {
     }
 }
 
+/// Entries of the source in the order of their keys. A drop removes its files.
+struct SortedRun<'e> {
+    tables: Vec<FileMeta>,
+    _files: PendingFiles<'e>,
+    /// How often its entries were merged.
+    merges: u32,
+}
+
 /// Sorts the entries of a bulk load.
 pub(crate) struct Sorter<'w, 'e, 'c> {
     /// Takes the sorted entries.
@@ -102,9 +118,10 @@ pub(crate) struct Sorter<'w, 'e, 'c> {
     memory_bytes: usize,
     buffer: Buffer,
     held: Held,
-    runs: Vec<FileMeta>,
-    /// The files of the runs.
-    temporary: PendingFiles<'e>,
+    /// Those with fewer merges are behind the others.
+    runs: Vec<SortedRun<'e>>,
+    /// The runs that were written from the buffer.
+    numbered: u64,
     value_logs: Vec<ValueFileMeta>,
     /// These value logs, which the load keeps.
     kept: PendingFiles<'e>,
@@ -118,7 +135,7 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
             buffer: Buffer::default(),
             held: Held::new(JobContext::memory(engine), 0),
             runs: Vec::new(),
-            temporary: PendingFiles::adopt(engine, Vec::new()),
+            numbered: 0,
             value_logs: Vec::new(),
             kept: PendingFiles::adopt(engine, Vec::new()),
             writer,
@@ -134,8 +151,12 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
         options::check_key(key)?;
         options::check_value(value)?;
         self.buffer.add(key, value);
-        if self.buffer.memory_bytes() >= self.memory_bytes {
+        let memory_bytes = self.buffer.memory_bytes();
+        if memory_bytes >= self.memory_bytes {
             self.write_run()?;
+            self.merge_equals()?;
+        } else if memory_bytes as u64 >= self.held.bytes() + COUNTED_BYTES as u64 {
+            self.held.set(memory_bytes as u64);
         }
         Ok(())
     }
@@ -144,46 +165,91 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
     fn write_run(&mut self) -> Result<()> {
         self.held.set(self.buffer.memory_bytes() as u64);
         self.buffer.sort();
-        let (engine, keyspace) = (self.writer.engine, self.writer.keyspace);
+        self.numbered += 1;
+        let trailer = Trailer::new(self.numbered, Kind::Value);
+        let mut output = self.run_output();
+        for (key, value) in self.buffer.iter() {
+            output.begin_key(key)?;
+            output.add(key, trailer, value)?;
+        }
+        self.add_run(output, 0)?;
+        self.buffer.clear();
+        self.held.set(0);
+        Ok(())
+    }
+
+    /// The output of a run.
+    fn run_output(&self) -> Output<'e, 'c> {
+        let BulkWriter {
+            engine,
+            keyspace,
+            cancel,
+            ..
+        } = *self.writer;
         let options = keyspace.options();
         let version = Shared::clone(&keyspace.state().version);
-        let mut output = Output::new(
+        Output::new(
             engine,
-            self.writer.cancel,
+            cancel,
             IoPriority::Compaction,
             // Nothing looks a key up.
             table_options(&options, [0.0; FILTER_UNITS_MAX]),
             // The load places medium values.
             Values::of_flush(version.values(), options, true),
             None,
-        );
-        let trailer = Trailer::new(self.runs.len() as u64 + 1, Kind::Value);
-        for (key, value) in self.buffer.iter() {
-            output.begin_key(key)?;
-            output.add(key, trailer, value)?;
-        }
+        )
+    }
+
+    /// Ends a run whose entries were merged this often.
+    fn add_run(&mut self, output: Output<'e, 'c>, merges: u32) -> Result<()> {
         let written = output.finish()?;
-        self.runs.extend(written.tables);
-        self.value_logs.extend(written.value_logs);
+        let mut files = PendingFiles::adopt(self.writer.engine, Vec::new());
         for file in written.pending.release() {
-            if let PendingFile::New(name) = file {
-                let is_run = matches!(name, FileName::Table(_));
-                let files = if is_run {
-                    &mut self.temporary
-                } else {
-                    &mut self.kept
-                };
-                files.add(name);
+            match file {
+                PendingFile::New(name @ FileName::Table(_)) => files.add(name),
+                PendingFile::New(name) => self.kept.add(name),
+                PendingFile::Appended(..) => {}
             }
         }
-        self.buffer.clear();
-        self.held.set(0);
+        self.value_logs.extend(written.value_logs);
+        self.runs.push(SortedRun {
+            tables: written.tables,
+            _files: files,
+            merges,
+        });
+        Ok(())
+    }
+
+    /// Merges runs while there are [`FAN_IN`] that were merged equally often.
+    fn merge_equals(&mut self) -> Result<()> {
+        while let Some(first) = self.runs.len().checked_sub(FAN_IN)
+            && self.runs[first].merges == self.runs[self.runs.len() - 1].merges
+        {
+            let merges = self.runs[first].merges + 1;
+            let mut output = self.run_output();
+            let mut last_key = Vec::new();
+            pass_entries(
+                self.writer.engine,
+                &self.runs[first..],
+                |key, trailer, value| {
+                    if key != last_key {
+                        last_key.clear();
+                        last_key.extend_from_slice(key);
+                        output.begin_key(key)?;
+                    }
+                    output.add(key, trailer, value)
+                },
+            )?;
+            self.runs.truncate(first);
+            self.add_run(output, merges)?;
+        }
         Ok(())
     }
 
     /// Merges the runs into the load. Calls `merged` now and then with the number of entries that were merged.
     pub(crate) fn finish(mut self, merged: &mut dyn FnMut(u64)) -> Result<()> {
         if self.runs.is_empty() {
+            self.held.set(self.buffer.memory_bytes() as u64);
             self.buffer.sort();
             let mut entries = self.buffer.iter();
             return entries.try_for_each(|(key, value)| self.writer.add(key, value));
@@ -192,46 +258,51 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
             self.write_run()?;
         }
         self.buffer = Buffer::default();
-        self.merge(merged)?;
+        let (mut last_key, mut count) = (Vec::new(), 0);
+        pass_entries(self.writer.engine, &self.runs, |key, trailer, value| {
+            if key == last_key {
+                self.writer.leave_out(trailer.kind(), value)?;
+            } else {
+                last_key.clear();
+                last_key.extend_from_slice(key);
+                self.writer.add_stored(key, trailer.kind(), value)?;
+            }
+            count += 1;
+            if count % REPORT_ENTRIES == 0 {
+                merged(count);
+            }
+            Ok(())
+        })?;
         self.writer.keep(self.value_logs, self.kept);
         Ok(())
     }
+}
 
-    fn merge(&mut self, merged: &mut dyn FnMut(u64)) -> Result<()> {
-        let engine = self.writer.engine;
-        let handle = |table: &FileMeta| FileHandle::new(table.clone(), &engine.obsolete);
-        let handles: Vec<Shared<FileHandle>> = self.runs.iter().map(handle).collect();
-        let runs = handles
-            .iter()
-            .flat_map(|it| Run::of_files(std::slice::from_ref(it)));
-        let cursor = |run| RunCursor::<SequentialCursor>::new(Arc::clone(&engine.tables), run);
-        let mut cursor = MergingCursor::new(runs.map(cursor).collect());
-        let (mut key, mut count) = (Vec::new(), 0);
-        let outcome = cursor.seek_to_first().and_then(|()| {
-            while cursor.is_valid() {
-                let (kind, value) = (cursor.trailer().kind(), cursor.value());
-                if cursor.key() == key {
-                    self.writer.leave_out(kind, value)?;
-                } else {
-                    key.clear();
-                    key.extend_from_slice(cursor.key());
-                    self.writer.add_stored(&key, kind, value)?;
-                }
-                count += 1;
-                if count % REPORT_ENTRIES == 0 {
-                    merged(count);
-                }
-                cursor.next()?;
-            }
-            Ok::<(), Error>(())
-        });
-        drop(cursor);
-        for handle in &handles {
-            // Closes the file before it is removed.
-            handle.slot().close();
+/// Passes the entries of `runs` in their order, which for a key begins with the newest one.
+fn pass_entries(
+    engine: &Engine,
+    runs: &[SortedRun<'_>],
+    mut take: impl FnMut(&[u8], Trailer, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let handle = |table: &FileMeta| FileHandle::new(table.clone(), &engine.obsolete);
+    let of_run = |run: &SortedRun<'_>| run.tables.iter().map(handle).collect();
+    let handles: Vec<Vec<Shared<FileHandle>>> = runs.iter().map(of_run).collect();
+    let cursor = |run| RunCursor::<SequentialCursor>::new(Arc::clone(&engine.tables), run);
+    let cursors = handles.iter().flat_map(|files| Run::of_files(files));
+    let mut cursor = MergingCursor::new(cursors.map(cursor).collect());
+    let passed = cursor.seek_to_first().and_then(|()| {
+        while cursor.is_valid() {
+            take(cursor.key(), cursor.trailer(), cursor.value())?;
+            cursor.next()?;
         }
-        outcome
+        Ok(())
+    });
+    drop(cursor);
+    for handle in handles.iter().flatten() {
+        // Closes the file before it is removed.
+        handle.slot().close();
     }
+    passed
 }
 
 impl Engine {

@@ -3,8 +3,10 @@
 //! 1. Claim the flush of each keyspace, so that no other thread flushes it meanwhile.
 //! 2. Flush memtables that hold keys of the tables. Writers go on.
 //! 3. Lead the commits. Prepared transactions may forbid the keys. Flush again what was written meanwhile, which is little.
-//! 4. Let the policy choose the level of each table, and claim its keys there. Before a table goes to level 0, flush the
-//!    rest: what a later flush writes to level 0 must be newer as a whole.
+//! 4. Look in files that overlap a table for keys between its ends: a read of a block for each such file and table, made
+//!    once before step 3, so that it finds the blocks in memory. Let the policy choose the level of each table, and claim
+//!    its keys there. Before a table goes to level 0, flush the rest: what a later flush writes to level 0 must be newer
+//!    as a whole.
 //! 5. Take a sequence number, commit one edit, install the versions, publish.
 //!
 //! Step 3 ends, whatever other threads write, because they wait. Until step 4 the levels may change; afterwards only jobs
@@ -19,15 +21,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::key::SEQUENCE_MAX;
+use crate::base::sync::Shared;
 use crate::base::{Cause, Cursor as _, KeyspaceId, RangeTombstone, Result, SequenceNumber};
 use crate::compact::pending_files::PendingFiles;
 use crate::engine::jobs::context::{garbage_records, on_disk, value_log_records};
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
-use crate::manifest::{ManifestState, Record, ReferenceChanges};
+use crate::manifest::{FileHandle, ManifestState, Record, ReferenceChanges, Version};
 use crate::memtable::MemtableCursor;
 use crate::policy::{Claim, NewTable, ingestion_plan};
+use crate::read::newer::newer_in_file;
 use crate::read::visible::KeyRange;
 use crate::table::FileMeta;
 use crate::value::{DiscardList, ValueFileMeta};
@@ -73,6 +77,48 @@ impl NewTables {
         }
         Ok(false)
     }
+
+    /// For each table, the first level of `version` with a key, or a range tombstone, between its ends; the largest
+    /// number if there is none.
+    fn held_from(&self, engine: &Engine, version: &Version) -> Result<Vec<usize>> {
+        let first_level = |table: &FileMeta| {
+            let ends = table.range();
+            let levels = version.levels();
+            for (index, level) in levels.iter().enumerate() {
+                let files = match index {
+                    0 => 0..level.len(),
+                    _ => level.overlapping(ends.0, ends.1),
+                };
+                for file in files.filter_map(|position| level.file(position)) {
+                    if has_key_between(engine, file, ends)? {
+                        return Ok(index);
+                    }
+                }
+            }
+            Ok(usize::MAX)
+        };
+        self.tables.iter().map(first_level).collect()
+    }
+}
+
+/// Whether `file` has a key, or a range tombstone, between two keys, both included.
+fn has_key_between(
+    engine: &Engine,
+    file: &Shared<FileHandle>,
+    (smallest, largest): (&[u8], &[u8]),
+) -> Result<bool> {
+    // Without a read: the ends of a file are keys of it.
+    let is_between = |key: &[u8]| (smallest..=largest).contains(&key);
+    if file.meta.range_tombstones() == 0
+        && (is_between(file.smallest()) || is_between(file.largest()))
+    {
+        return Ok(true);
+    }
+    let range = KeyRange {
+        lower: Bound::Included(smallest.into()),
+        upper: Bound::Included(largest.into()),
+    };
+    Ok(newer_in_file(file, &engine.tables, &range, 0)?.is_some())
 }
 
 /// Where the tables of one keyspace go.
@@ -106,20 +152,26 @@ impl<'a> Claims<'a> {
         is_free
     }
 
-    /// Chooses the levels of `tables` and claims their keys there.
-    fn choose(&mut self, new: &'a NewTables) -> Place {
+    /// Chooses the levels of `tables` and claims their keys there. No memtable has keys between the ends of a table.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` from reading a table.
+    fn choose(&mut self, engine: &Engine, new: &'a NewTables) -> Result<Place> {
         let keyspace = &*new.keyspace;
+        // Until the claim, jobs may only move keys to deeper levels.
+        let held_from = new.held_from(engine, &keyspace.state_full().version)?;
         let mut work = keyspace.work.lock();
         let state = keyspace.state_full();
-        let table = |table: &'a FileMeta| {
+        let table = |(table, held_from): (&'a FileMeta, usize)| {
             let (smallest, largest) = table.range();
             NewTable {
                 smallest,
                 largest,
                 logical_bytes: table.logical_bytes(),
+                held_from,
             }
         };
-        let tables: Vec<NewTable<&[u8]>> = new.tables.iter().map(table).collect();
+        let tables: Vec<NewTable<&[u8]>> = new.tables.iter().zip(held_from).map(table).collect();
         let options = keyspace.options();
         let tree = summary(&state.version, &work);
         let plan = ingestion_plan(&tree, &options, &tables, !work.is_resizing);
@@ -140,10 +192,10 @@ impl<'a> Claims<'a> {
             work.is_resizing = true;
             self.resizes.push(keyspace);
         }
-        Place {
+        Ok(Place {
             levels: plan.levels,
             level_count: grows.then_some(plan.level_count),
-        }
+        })
     }
 }
 
@@ -184,6 +236,8 @@ impl Engine {
                     self.rotate(slice::from_ref(&added.keyspace))?;
                     self.flush_frozen(&added.keyspace)?;
                 }
+                // Writers do not wait for the device later.
+                added.held_from(self, &added.keyspace.state_full().version)?;
             }
             self.commit_tables(
                 |newest| {
@@ -193,7 +247,7 @@ impl Engine {
                         if added.are_in_memtables()? {
                             self.flush_whole(&added.keyspace, newest)?;
                         }
-                        let place = claims.choose(added);
+                        let place = claims.choose(self, added)?;
                         if place.levels.contains(&0) {
                             self.flush_whole(&added.keyspace, newest)?;
                         }

@@ -10,13 +10,19 @@ fn new(smallest: u32, largest: u32, kib: u64) -> NewTable<u32> {
         smallest,
         largest,
         logical_bytes: kib * KIB,
+        held_from: usize::MAX,
     }
 }
 
-fn levels(tree: &str, claims: &[Claim<u32>], tables: &[(u32, u32)]) -> Vec<usize> {
+/// The levels of tables, given by their ends and the first level with a key between them.
+fn levels(tree: &str, claims: &[Claim<u32>], tables: &[(u32, u32, usize)]) -> Vec<usize> {
     let mut tree = parse_tree(tree);
     tree.claims = claims.to_vec();
-    let tables: Vec<_> = tables.iter().map(|&(from, to)| new(from, to, 1)).collect();
+    let table = |&(from, to, held_from): &(u32, u32, usize)| NewTable {
+        held_from,
+        ..new(from, to, 1)
+    };
+    let tables: Vec<_> = tables.iter().map(table).collect();
     ingestion_plan(&tree, &KeyspaceOptions::default(), &tables, true).levels
 }
 
@@ -25,18 +31,23 @@ fn a_table_goes_below_all_levels_without_its_keys() {
     let tree = "1:0-9/8 | 2:20-29/8 3:50-59/8 | | 4:10-19/8 5:40-49/8";
     let cases = [
         // Level 0 has keys.
-        ((9, 9), 0),
-        ((0, 100), 0),
-        ((5, 15), 0),
-        // Level 1 has.
-        ((20, 20), 0),
-        ((15, 25), 0),
-        // Level 3 has.
-        ((10, 10), 2),
-        ((42, 44), 2),
+        ((9, 9, 0), 0),
+        ((0, 100, 0), 0),
+        ((5, 15, 0), 0),
+        // Its file overlaps without a key there, and so does a file of level 3.
+        ((5, 8, 9), 3),
+        ((7, 12, 9), 2),
+        // Level 1 has keys.
+        ((20, 20, 1), 0),
+        ((15, 25, 1), 0),
+        // Its file overlaps without a key there.
+        ((20, 20, 9), 3),
+        // Level 3 has keys.
+        ((10, 10, 3), 2),
+        ((42, 44, 3), 2),
         // None has: between, before and behind tables.
-        ((30, 39), 3),
-        ((60, 70), 3),
+        ((30, 39, 9), 3),
+        ((60, 70, 9), 3),
     ];
     for (table, level) in cases {
         assert_eq!(levels(tree, &[], &[table]), [level], "{table:?}");
@@ -57,7 +68,7 @@ fn a_table_avoids_what_running_jobs_write() {
             [0, 0],
         ),
     ] {
-        let found = levels(tree, &claims, &[(30, 39), (60, 70)]);
+        let found = levels(tree, &claims, &[(30, 39, 9), (60, 70, 9)]);
         assert_eq!(found, expected, "{claims:?}");
     }
 }
