@@ -140,6 +140,14 @@ impl Condvar {
     }
 }
 
+/// Stands between two sequentially consistent operations of a thread whose total order with those of others counts. Loom
+/// gives such operations no total order, but fences.
+#[inline]
+pub(crate) fn keep_total_order() {
+    #[cfg(loom)]
+    primitives::atomic::fence(atomic::Ordering::SeqCst);
+}
+
 /// Models plain bytes that one thread writes and publishes to others by an atomic.
 ///
 /// Loom does not see plain memory, but it sees this: it reports every [`receive`](Handover::receive) that no

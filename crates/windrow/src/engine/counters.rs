@@ -40,10 +40,13 @@ impl StallCounters {
     }
 }
 
+/// The index of the counter of passed entries, behind those of [`add_read`](Counters::add_read).
+const ENTRIES_PASSED: usize = 9;
+
 /// All counters since the open.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    reads: Striped<9>,
+    reads: Striped<10>,
     pub(crate) totals: LifetimeCounters,
     stalls: [StallCounters; StallCause::ALL.len()],
 }
@@ -88,6 +91,11 @@ impl Counters {
         self.reads.add_all(counts.into_iter().enumerate());
     }
 
+    /// Adds `entries` that a cursor has passed.
+    pub(crate) fn add_passed(&self, entries: u64) {
+        self.reads.add(ENTRIES_PASSED, entries);
+    }
+
     /// Copies the counters into `stats`.
     pub(crate) fn fill(&self, stats: &mut Stats) {
         let reads = [
@@ -100,6 +108,7 @@ impl Counters {
             &mut stats.filter_false_positives,
             &mut stats.seeks,
             &mut stats.runs_visited,
+            &mut stats.entries_passed,
         ];
         for (index, field) in reads.into_iter().enumerate() {
             *field = self.reads.sum(index);

@@ -41,7 +41,7 @@ use crate::merge_operator::KeyspaceOperator;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
 use crate::read::state::{FrozenMemtable, ReadState};
-use crate::read::tombstone_span::TombstoneSpan;
+use crate::read::tombstone_spans::TombstoneSpans;
 use crate::table::FileMeta;
 
 /// Under new options each level may keep what it holds.
@@ -70,8 +70,8 @@ pub(crate) struct KeyspaceCore {
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: FilterState,
-    /// The keys that cursors skip.
-    pub(crate) tombstones: Arc<TombstoneSpan>,
+    /// The ranges of keys that cursors skip.
+    pub(crate) tombstones: Arc<TombstoneSpans>,
     /// The throttle for the debt on disk.
     throttle: AtomicThrottle,
     /// The number of frozen memtables if it can delay writers, else 0.
@@ -123,7 +123,7 @@ impl KeyspaceCore {
                 ..KeyspaceWork::default()
             }),
             filters: FilterState::new(&options),
-            tombstones: Arc::default(),
+            tombstones: Arc::new(TombstoneSpans::new(&memory.tables.cursors)),
             throttle: AtomicThrottle::default(),
             slowing_memtables: AtomicUsize::new(0),
             failure: Failure::default(),

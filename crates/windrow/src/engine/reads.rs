@@ -6,8 +6,8 @@
 //! Then the reader sees the prefix of the commits that its state holds.
 //!
 //! Concurrency: no locks and no waits, with three exceptions. A read opens a table or value file that is not open under
-//! the lock of its slot, the block cache has short locks of its own, and a seek that passes many entries records them
-//! under the lock of the tombstone span.
+//! the lock of its slot, the block cache has short locks of its own, and a move that passes many entries records them
+//! under the lock of the tombstone spans.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::read::get::{Found, Source, announce, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
-use crate::read::tombstone_span::TombstoneSpan;
+use crate::read::tombstone_spans::TombstoneSpans;
 use crate::read::value_reader::ValueReader;
 use crate::read::visible::{KeyRange, VisibleCursor};
 use crate::table::{OpenTables, ReadCounters};
@@ -55,7 +55,7 @@ pub(crate) struct StateView {
     complete: SequenceNumber,
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
-    tombstones: Arc<TombstoneSpan>,
+    tombstones: Arc<TombstoneSpans>,
 }
 
 impl StateView {
@@ -238,6 +238,7 @@ impl Engine {
     /// Adds the counts of a cursor.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
         cursor.count_reads();
+        self.counters.add_passed(cursor.take_passed());
         let mut counters = ReadCounters {
             seeks: cursor.take_seeks(),
             ..ReadCounters::default()

@@ -82,6 +82,11 @@ impl<C: Sibling> EntryCursor<C> {
         std::mem::take(&mut self.seeks)
     }
 
+    /// Takes the number of entries that moves have passed since the last call.
+    pub(crate) fn take_passed(&mut self) -> u64 {
+        self.visible.take_passed()
+    }
+
     /// Moves to the next entry; returns whether it exists.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {

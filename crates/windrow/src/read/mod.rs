@@ -5,7 +5,7 @@
 //! the entries that the reader sees. An [`entry_cursor`] also reads their separated values with a
 //! [`value_reader`], and [`ahead`] prefetches them.
 //! [`newer`] says what has changed since a sequence number. [`coverage`] has the range
-//! tombstones of a cursor's sources. [`tombstone_span`] lets iterators skip keys that earlier iterators found deleted.
+//! tombstones of a cursor's sources. [`tombstone_spans`] lets cursors skip keys that earlier cursors found deleted.
 
 mod ahead;
 pub(crate) mod coverage;
@@ -14,10 +14,12 @@ pub(crate) mod get;
 mod key_range;
 pub(crate) mod merge;
 pub(crate) mod newer;
+mod passing;
 pub(crate) mod run;
 pub(crate) mod source;
+mod span_set;
 pub(crate) mod state;
-pub(crate) mod tombstone_span;
+pub(crate) mod tombstone_spans;
 pub(crate) mod unfolded;
 pub(crate) mod value_reader;
 mod value_sequence;

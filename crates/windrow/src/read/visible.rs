@@ -4,8 +4,8 @@
 //! an operand, the cursor copies all operands and the entry below them; whoever asks for the value folds them.
 //! A range tombstone hides the older visible versions of the keys that it covers, and the cursor passes them at once in
 //! the older sources ([`Coverage`]). A cursor whose sources have none pays nothing for them.
-//! If a seek passes [`PASSED_MIN`] entries or more, it reports them to the [tombstone span](TombstoneSpan), so
-//! that later seeks skip them.
+//! A move that passes many entries reports them to the [tombstone spans](TombstoneSpans), so that later moves skip
+//! them ([`passing`](super::passing)).
 //!
 //! The direction may change at any step. In forward direction the merged cursor is on the current entry. In
 //! backward direction it passes the versions of a key from the oldest to the newest, so the newest visible
@@ -19,9 +19,10 @@ use std::sync::Arc;
 
 use super::coverage::Coverage;
 pub(crate) use super::key_range::{KeyRange, is_ordered};
-use super::tombstone_span::{PASSED_MIN, ReadPoint, TombstoneSpan};
+use super::passing::Passing;
+use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
-use crate::base::key::SEQUENCE_MAX;
+use crate::base::key::{SEQUENCE_MAX, next_key};
 use crate::base::{Cursor, Kind, Result, SequenceNumber, Sibling, Step, Trailer};
 
 /// The position of the cursor.
@@ -60,10 +61,7 @@ pub(crate) struct VisibleCursor<C> {
     position: Position,
     /// The range tombstones of the sources, if they have any.
     coverage: Option<Box<Coverage>>,
-    /// The tombstone span of the keyspace, if used, and the read point of this cursor.
-    tombstones: Option<(Arc<TombstoneSpan>, ReadPoint)>,
-    /// The entries that the last seek has passed.
-    passed: u32,
+    passing: Passing,
     /// The key of the copy, or the key that a backward move leaves.
     shown_key: Vec<u8>,
     /// The value or pointer of the copy, unless it has operands.
@@ -77,7 +75,7 @@ impl<C: Sibling> VisibleCursor<C> {
     /// A new cursor with the same range and read point.
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
-        sibling.tombstones.clone_from(&self.tombstones);
+        sibling.passing = self.passing.sibling();
         let coverage = self.coverage.as_ref();
         sibling.coverage = coverage.map(|coverage| Box::new(coverage.sibling()));
         sibling
@@ -92,8 +90,7 @@ impl<C: Cursor> VisibleCursor<C> {
             range,
             position: Position::Invalid,
             coverage: None,
-            tombstones: None,
-            passed: 0,
+            passing: Passing::default(),
             shown_key: Vec::new(),
             shown_value: Vec::new(),
             shown_kind: Kind::Tombstone,
@@ -101,19 +98,20 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Uses and updates the tombstone span of the keyspace. The merged cursor holds every version up to
+    /// Uses and updates the tombstone spans of the keyspace. The merged cursor holds every version up to
     /// `complete`.
-    pub(crate) fn skipping(
-        mut self,
-        tombstones: Arc<TombstoneSpan>,
-        complete: SequenceNumber,
-    ) -> Self {
+    pub(crate) fn skipping(mut self, spans: Arc<TombstoneSpans>, complete: SequenceNumber) -> Self {
         let read_point = ReadPoint {
             sequence: self.sequence,
             complete: complete.min(self.sequence),
         };
-        self.tombstones = Some((tombstones, read_point));
+        self.passing = Passing::with(spans, read_point);
         self
+    }
+
+    /// Takes the number of entries that moves have passed since the last call.
+    pub(crate) fn take_passed(&mut self) -> u64 {
+        self.passing.take_passed()
     }
 
     /// With the range tombstones of the sources, if they have any.
@@ -181,10 +179,11 @@ impl<C: Cursor> VisibleCursor<C> {
             Bound::Unbounded => self.seek_from(&[]),
             Bound::Included(lower) => self.seek_from(lower),
             // Sequence numbers begin at 1, so this passes every version of `lower`.
-            Bound::Excluded(lower) => match self.merged.seek(lower, 0) {
-                Ok(()) => self.show_from_here(),
-                Err(error) => Err(error),
-            },
+            Bound::Excluded(lower) => {
+                self.passing.begin();
+                let sought = self.merged.seek(lower, 0);
+                sought.and_then(|()| self.show_from_here(None))
+            }
         };
         self.range.lower = lower;
         found
@@ -192,20 +191,34 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        let after = match &self.range.upper {
+        let end = match &self.range.upper {
             Bound::Unbounded => None,
-            Bound::Included(upper) => Some((upper, 0)),
-            Bound::Excluded(upper) => Some((upper, SEQUENCE_MAX)),
+            Bound::Included(upper) => next_key(upper),
+            Bound::Excluded(upper) => Some(upper.to_vec()),
         };
-        if let Some((key, sequence)) = after {
-            self.merged.seek(key, sequence)?;
+        match &end {
+            Some(end) => {
+                self.passing.begin();
+                let span = self.passing.span_before(end);
+                self.seek_before(span.as_ref().map_or(end.as_slice(), SpanGuard::from))?;
+            }
+            None => self.merged.seek_to_last()?,
         }
-        if after.is_some() && self.merged.is_valid() {
-            self.merged.prev()?;
-        } else {
-            self.merged.seek_to_last()?;
-        }
+        let is_at_end = end.is_none() && self.merged.is_valid();
+        let last = || next_key(self.merged.key());
+        self.passing
+            .begin_before(if is_at_end { last() } else { end });
         self.show_backward()
+    }
+
+    /// Moves the merged cursor to the last entry before `key`.
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.merged.seek(key, SEQUENCE_MAX)?;
+        if self.merged.is_valid() {
+            self.merged.prev()
+        } else {
+            self.merged.seek_to_last()
+        }
     }
 
     /// Moves to the first visible key of the range that is `key` or greater.
@@ -220,49 +233,49 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the first visible entry at `key` or after it. `key` is within the lower bound; the empty
     /// key precedes all keys.
     fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
-        let merged = &mut self.merged;
-        let sequence = self.sequence;
-        let tombstones = self.tombstones.as_ref();
-        let skipped = tombstones.and_then(|(tombstones, read_point)| {
-            tombstones.skip(key, *read_point, |to| merged.seek(to, sequence))
-        });
-        match skipped {
-            Some(sought) => sought?,
-            // The seek skips versions that are newer than `sequence`.
-            None => self.merged.seek(key, sequence)?,
-        }
-        self.passed = 0;
-        let found = self.show_from_here()?;
-        if self.passed >= PASSED_MIN {
-            self.report_discarded(key, found)?;
-        }
-        Ok(found)
+        self.passing.begin();
+        let span = self.passing.span_around(key);
+        // The seek skips versions that are newer than `sequence`.
+        let start = span.as_ref().map_or(key, SpanGuard::to);
+        self.merged.seek(start, self.sequence)?;
+        self.show_from_here(Some(key))
     }
 
-    /// Records in the tombstone span what a seek from `from` has passed before the visible key, if it
-    /// `found` one.
+    /// Reports what a move forward from `start` has passed before the visible key, if it `found` one. Without `start`
+    /// the move has noted it.
     #[cold]
-    fn report_discarded(&mut self, from: &[u8], found: bool) -> Result<()> {
-        let Some((tombstones, read_point)) = &self.tombstones else {
-            return Ok(());
-        };
+    fn report_forward(&mut self, start: Option<&[u8]>, found: bool) -> Result<()> {
         if self.position == Position::Passed {
-            tombstones.found(from, &self.shown_key, *read_point, self.passed);
+            self.passing.report(start, Some(&self.shown_key));
             return Ok(());
         }
         if !found {
-            // The span ends at the last passed key.
+            // The span ends at the last passed key, so that later insertions at the end of a queue do not cut it.
             if self.merged.is_valid() {
                 self.merged.prev()?;
             } else {
                 self.merged.seek_to_last()?;
             }
         }
-        // A hole may reach beyond the range, where the cursor does not have all sources.
-        let (passed_to, (_, upper)) = (self.merged.key(), self.range.ends());
-        let to = upper.map_or(passed_to, |upper| upper.min(passed_to));
-        tombstones.found(from, to, *read_point, self.passed);
+        if self.merged.is_valid() {
+            // The keys may reach beyond the range, where the cursor does not have all sources.
+            let (passed_to, (_, upper)) = (self.merged.key(), self.range.ends());
+            let to = upper.map_or(passed_to, |upper| upper.min(passed_to));
+            self.passing.report(start, Some(to));
+        }
         Ok(())
+    }
+
+    /// Reports what a move backward has passed behind the visible key, if it `found` one.
+    #[cold]
+    fn report_backward(&mut self, found: bool) {
+        let first = match &self.range.lower {
+            _ if found => next_key(&self.shown_key),
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(lower) => Some(lower.to_vec()),
+            Bound::Excluded(lower) => next_key(lower),
+        };
+        self.passing.report(first.as_deref(), None);
     }
 
     /// Moves to the next visible key; returns whether it exists.
@@ -286,7 +299,8 @@ impl<C: Cursor> VisibleCursor<C> {
             Ok(step) if self.shows_at_once(step) => Ok(true),
             arrived => {
                 self.position = Position::Invalid;
-                self.show_forward(arrived?, true)
+                self.passing.begin();
+                self.move_forward(arrived?, true, None)
             }
         }
     }
@@ -301,12 +315,13 @@ impl<C: Cursor> VisibleCursor<C> {
 
     #[cold]
     fn next_from_elsewhere(&mut self) -> Result<bool> {
+        self.passing.begin();
         match self.position {
             Position::Copied => self.turn_forward(),
             Position::LiveAmongRanges => {
                 self.position = Position::Invalid;
                 let step = self.merged.next()?;
-                self.show_forward(step, true)
+                self.move_forward(step, true, None)
             }
             Position::Passed => {
                 self.position = Position::Invalid;
@@ -332,10 +347,11 @@ impl<C: Cursor> VisibleCursor<C> {
         while self.merged.is_valid() && *self.merged.key() <= *self.shown_key {
             self.merged.next()?;
         }
-        self.show_from_here()
+        self.show_from_here(None)
     }
 
     pub(crate) fn prev(&mut self) -> Result<bool> {
+        self.passing.begin();
         match self.position {
             Position::Invalid => return self.refuse_after_error(),
             Position::Live | Position::LiveAmongRanges => {
@@ -368,13 +384,27 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Moves to the first visible entry after a seek of the merged cursor.
-    fn show_from_here(&mut self) -> Result<bool> {
+    /// Moves to the first visible entry after a seek of the merged cursor, by a move that began at `start`.
+    fn show_from_here(&mut self, start: Option<&[u8]>) -> Result<bool> {
+        self.move_forward(self.step_here(), false, start)
+    }
+
+    /// The step to the merged cursor's entry after a seek.
+    fn step_here(&self) -> Step {
         if self.merged.is_valid() {
-            self.show_forward(Step::to(self.merged.trailer(), false), false)
+            Step::to(self.merged.trailer(), false)
         } else {
-            Ok(false)
+            Step::END
         }
+    }
+
+    /// Moves forward as [`show_forward`](Self::show_forward), and reports what the move has passed from `start` on.
+    fn move_forward(&mut self, step: Step, is_decided: bool, start: Option<&[u8]>) -> Result<bool> {
+        let found = self.show_forward(step, is_decided)?;
+        if self.passing.is_long() {
+            self.report_forward(start, found)?;
+        }
+        Ok(found)
     }
 
     /// Moves to the first visible entry from the merged cursor's entry on, which `step` has reached. With
@@ -410,7 +440,14 @@ impl<C: Cursor> VisibleCursor<C> {
                 is_decided = is_visible;
             }
             step = self.merged.next()?;
-            self.passed = self.passed.saturating_add(1);
+            self.passing.count();
+            if self.passing.is_due() && !step.is_end() {
+                // Nothing visible is in the span, and what is decided about the last key says nothing of the next one.
+                if let Some(span) = self.passing.look_forward(self.merged.key()) {
+                    self.merged.seek(span.to(), self.sequence)?;
+                    (step, is_decided) = (self.step_here(), false);
+                }
+            }
         }
         Ok(false)
     }
@@ -427,10 +464,8 @@ impl<C: Cursor> VisibleCursor<C> {
             if !self.merged.pass_forward(hole.newest, &hole.end)? {
                 return Ok(Met::Hidden);
             }
-            self.passed = self.passed.saturating_add(1);
-            let is_valid = self.merged.is_valid();
-            let arrived = is_valid.then(|| Step::to(self.merged.trailer(), false));
-            return Ok(Met::Passed(arrived.unwrap_or(Step::END)));
+            self.passing.count();
+            return Ok(Met::Passed(self.step_here()));
         }
         if trailer.is_tombstone() {
             return Ok(Met::Hidden);
@@ -471,6 +506,13 @@ impl<C: Cursor> VisibleCursor<C> {
             if !self.range.is_above_lower(key) {
                 break;
             }
+            if !found
+                && self.passing.is_due()
+                && let Some(span) = self.passing.look_backward(key)
+            {
+                self.seek_before(span.from())?;
+                continue;
+            }
             if trailer.sequence() <= self.sequence {
                 if found && key != self.shown_key {
                     break;
@@ -507,6 +549,10 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
             }
             self.merged.prev()?;
+            self.passing.count();
+        }
+        if self.passing.is_long() {
+            self.report_backward(found);
         }
         if found {
             self.position = Position::Copied;

@@ -78,6 +78,9 @@ pub struct Stats {
     pub ingestions: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
+    /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and
+    /// newer ones than the cursor sees.
+    pub entries_passed: u64,
     /// Sorted runs of tables that seeks have visited.
     pub runs_visited: u64,
     /// Blocks that reads used, from any source.

@@ -9,7 +9,7 @@ use super::super::{Access, Handle, Write};
 use super::*;
 use crate::base::Kind;
 use crate::options::{Durability, Options};
-use crate::read::tombstone_span::ReadPoint;
+use crate::read::tombstone_spans::ReadPoint;
 
 /// A queue after twenty entries were taken; keys 30 and 99 are left.
 struct Queue {
@@ -113,17 +113,41 @@ fn an_empty_queue_is_passed_only_once() {
             sequence: view.sequence,
             complete: view.sequence,
         };
-        let begins = queue
-            .keyspace
-            .tombstones
-            .skip(&from, read_point, <[u8]>::to_vec);
-        assert_eq!(begins, Some(vec![99]));
+        let span = queue.keyspace.tombstones.around(&from, read_point);
+        assert_eq!(span.unwrap().to(), [99]);
     }
     // After the tombstone span, at its end, and inside it.
     for key in [100, 99, 5] {
         queue.write(key, Kind::Value);
         assert_eq!(first(&queue.view()), key);
     }
+}
+
+/// A step passes the older versions of its key before deleted keys.
+#[test]
+fn a_step_does_not_remember_the_key_that_it_leaves() {
+    let queue = Queue::new();
+    for _ in 0..20 {
+        queue.write(0, Kind::Value);
+    }
+    let view = queue.view();
+    for _ in 0..2 {
+        let mut cursor = view.cursor(KeyRange::ALL);
+        assert!(cursor.moving().seek_to_first().unwrap());
+        assert_eq!(cursor.key(), [0]);
+        assert!(cursor.next().unwrap());
+        assert_eq!(cursor.key(), [30]);
+        assert!(cursor.prev().unwrap());
+        assert_eq!(cursor.key(), [0]);
+    }
+    assert_eq!(first(&view), 0);
+    // The step has remembered the others.
+    let read_point = ReadPoint {
+        sequence: view.sequence,
+        complete: view.sequence,
+    };
+    let span = queue.keyspace.tombstones.around(&[1], read_point);
+    assert_eq!(span.unwrap().to(), [30]);
 }
 
 /// Cursors of the newest state and of snapshots agree with a sorted map, whatever is written, deleted
@@ -182,6 +206,22 @@ fn seeks_agree_with_a_sorted_map() {
                 let lower = range.ends().0.map_or(0, |key| key[0]);
                 let upper = range.ends().1.map_or(u8::MAX, |key| key[0]);
                 let mut cursor = view.cursor(range);
+                if below(2) == 0 {
+                    let wanted = || expected.range(lower..=upper);
+                    let found = cursor.moving().seek_to_last().unwrap();
+                    assert_eq!(found, wanted().next().is_some(), "step {step}");
+                    for key in wanted().rev() {
+                        assert_eq!(cursor.key(), [*key], "step {step}");
+                        cursor.moving().prev().unwrap();
+                    }
+                    assert!(!cursor.is_valid());
+                    cursor.moving().seek_to_first().unwrap();
+                    for key in wanted() {
+                        assert_eq!(cursor.key(), [*key], "step {step}");
+                        cursor.next().unwrap();
+                    }
+                    assert!(!cursor.is_valid());
+                }
                 for from in [None, Some(upper / 2), Some(lower.saturating_add(1))] {
                     let found = match from {
                         None => cursor.moving().seek_to_first(),
