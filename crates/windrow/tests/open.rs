@@ -209,3 +209,43 @@ fn the_number_of_levels_outlives_a_close() {
     db.wait_idle().unwrap();
     assert_eq!(shape(&db), before);
 }
+
+#[test]
+fn a_destroyed_database_leaves_the_files_of_others() {
+    let folder = database();
+    let path = folder.path();
+    for name in ["notes.txt", "12.table", ".hidden"] {
+        fs::write(path.join(name), "").unwrap();
+    }
+    Db::destroy(path, &Options::default()).unwrap();
+    assert_eq!(names(path), [".hidden", "12.table", "LOCK", "notes.txt"]);
+    for missing in [path, &path.join("missing"), &path.join("notes.txt")] {
+        Db::destroy(missing, &Options::default()).unwrap();
+        let error = open(missing, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    }
+    assert!(!path.join("missing").exists());
+    fs::remove_file(path.join("notes.txt")).unwrap();
+    fs::remove_file(path.join("12.table")).unwrap();
+    let db = open(path, true).unwrap();
+    assert!(db.keyspace("main").unwrap().is_empty().unwrap());
+}
+
+#[test]
+fn a_damaged_database_can_be_destroyed_and_an_open_one_cannot() {
+    let folder = database();
+    let path = folder.path();
+    let writer = open(path, false).unwrap();
+    let error = Db::destroy(path, &Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    writer.close().unwrap();
+    let reader = Db::open_read_only(path, Options::default()).unwrap();
+    let error = Db::destroy(path, &Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    reader.close().unwrap();
+    check(path);
+    fs::write(path.join("CURRENT"), "no such thing").unwrap();
+    assert!(open(path, false).is_err());
+    Db::destroy(path, &Options::default()).unwrap();
+    assert_eq!(names(path), ["LOCK"]);
+}

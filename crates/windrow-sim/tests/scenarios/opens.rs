@@ -301,3 +301,80 @@ fn an_open_opens_no_table() {
         "{few_read} reads of {few_bytes} bytes, {many_read} of {many_bytes}"
     );
 }
+
+#[test]
+fn a_crash_during_a_removal_leaves_the_whole_database_or_none_that_opens() {
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let keyspace = db.keyspace("main").unwrap();
+    keyspace.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    keyspace.insert("b", "2").unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    let points = observe(&disk, |event, image| (event.clone(), image.clone()));
+    Db::destroy(FOLDER, &options(&disk)).unwrap();
+    disk.stop_observing();
+    // It is durable.
+    let left = disk.crash(CrashPolicy::DropUnsynced).image().files();
+    assert_eq!(left, [Path::new(FOLDER).join("LOCK")]);
+    let (mut whole, mut refused, mut missing) = (0, 0, 0);
+    for (event, image) in points.try_iter() {
+        let policies = [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll];
+        let random = (0..8).map(|seed| CrashPolicy::Random(event.index * 8 + seed));
+        for policy in policies.into_iter().chain(random) {
+            let disk = SimDisk::from_image(image.crash(policy));
+            let mut existing = options(&disk);
+            existing.create_if_missing = false;
+            match Db::open(FOLDER, existing) {
+                Ok(db) => {
+                    whole += 1;
+                    let values = (get(&db, "a"), get(&db, "b"));
+                    let expected = (Some("1".to_owned()), Some("2".to_owned()));
+                    assert_eq!(values, expected, "after {event:?}");
+                    check_sound(&db);
+                    db.close().unwrap();
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => missing += 1,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                    refused += 1;
+                }
+            }
+            Db::destroy(FOLDER, &options(&disk)).unwrap();
+            assert_eq!(get(&open(&disk), "a"), None, "after {event:?}");
+        }
+    }
+    assert!(
+        whole > 1 && refused > 5 && missing > 1,
+        "{whole}, {refused}, {missing}"
+    );
+}
+
+#[test]
+fn a_failed_removal_leaves_the_whole_database_or_none_that_opens() {
+    for kind in OperationKind::ALL {
+        for at in 0..20 {
+            let disk = SimDisk::new();
+            let db = open(&disk);
+            db.keyspace("main").unwrap().insert("a", "1").unwrap();
+            db.close().unwrap();
+            disk.set_faults([Fault::io(kind, at)]);
+            let removed = Db::destroy(FOLDER, &options(&disk));
+            let failed = disk.fault_log().len() == 1;
+            disk.set_faults([]);
+            assert_eq!(removed.is_err(), failed);
+            if !failed {
+                break;
+            }
+            let mut existing = options(&disk);
+            existing.create_if_missing = false;
+            if let Ok(db) = Db::open(FOLDER, existing) {
+                assert_eq!(get(&db, "a").as_deref(), Some("1"));
+                db.close().unwrap();
+            }
+            Db::destroy(FOLDER, &options(&disk)).unwrap();
+            assert_eq!(get(&open(&disk), "a"), None);
+        }
+    }
+}

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::{Batch, Keyspace, MergedCursor, PreparedTransaction, Snapshot, Transaction};
 use crate::base::{Error, ErrorKind, Result};
-use crate::engine::{Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
+use crate::engine::{self, Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
 use crate::options::{Durability, FileCheck, Isolation, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
@@ -86,6 +86,35 @@ impl Db {
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadOnly)?);
         Ok(Self { handle })
+    }
+
+    /// Removes the database in the folder `path` with all its entries, also a damaged one. A missing database is no error.
+    /// Of `options` only the file system counts. The folder stays, with its file `LOCK` and with files of others.
+    ///
+    /// After a crash or an error the folder has the whole database, or one that no open accepts, or none. Another call
+    /// removes the rest.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path();
+    /// use windrow::{Db, ErrorKind, Options};
+    ///
+    /// Db::open(path, Options::default())?.close()?;
+    /// Db::destroy(path, &Options::default())?;
+    /// let error = Db::open_read_only(path, Options::default()).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Locked`: this or another process has the database open. `Io`.
+    ///
+    /// # Durability
+    /// The removal is durable when this returns.
+    pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
+        engine::destroy(&*options.vfs, path.as_ref())
     }
 
     /// Opens the keyspace `name` with its recorded options. A missing keyspace is created with

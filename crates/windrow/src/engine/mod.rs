@@ -71,6 +71,7 @@ pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
+pub(crate) use recovery::destroy::destroy;
 pub use throttling::memory::MemoryUse;
 pub(crate) use transaction::{
     Change, Intent, SavepointId, TRIES_MAX, TransactionCore, TransactionCursor,

@@ -3,7 +3,9 @@
 //! - [`open`]: the steps from a folder to an engine, the same after a crash and after a clean close.
 //! - [`replay`]: reads the logs back.
 //! - [`recovered_values`]: checks the values that replayed entries point to.
+//! - [`destroy`]: removes a database.
 
+pub(super) mod destroy;
 pub(super) mod open;
 mod recovered_values;
 pub(super) mod replay;

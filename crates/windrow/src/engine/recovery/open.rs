@@ -327,7 +327,7 @@ fn prepare_directory(
         .map_err(|error| lock_failure(directory, error))
 }
 
-fn lock_failure(directory: &Path, error: io::Error) -> Error {
+pub(super) fn lock_failure(directory: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
         let holder = error.get_ref().map(|holder| format!(" in {holder}"));
         let message = format!(
@@ -341,7 +341,7 @@ fn lock_failure(directory: &Path, error: io::Error) -> Error {
 }
 
 /// Whether an error of a list says that the folder does not exist.
-fn is_missing_folder(error: &io::Error) -> bool {
+pub(super) fn is_missing_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -359,7 +359,7 @@ fn no_database(directory: &Path) -> Error {
 }
 
 /// The files of the engine in the folder.
-fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
+pub(super) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
     let names = vfs
         .list(directory)
         .map_err(|error| Error::io("list", directory, error))?;
