@@ -1,0 +1,43 @@
+# Read by the scripts of this folder: where the libraries are, and how programs are built and run.
+#
+# WINDROW_LIBRARIES is the folder of the built libraries. Without it a release build makes them.
+# CC is the C compiler; cc without it.
+
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+CC=${CC:-cc}
+
+# skip REASON: ends the script. A check that is skipped says so.
+skip() {
+    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
+    exit 0
+}
+
+# need COMMAND...: skips the script if a command is not here.
+need() {
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null || skip "there is no $command"
+    done
+}
+
+# libraries PACKAGE...: builds the libraries of the packages if nobody has.
+libraries() {
+    if [ -z "${WINDROW_LIBRARIES:-}" ]; then
+        (cd "$root" && cargo build --release "${@/#/--package=}")
+        WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/release
+    fi
+    WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
+}
+
+warnings=(-std=c11 -Wall -Wextra -Wpedantic -Werror)
+
+# sanitized CC: whether the compiler has the sanitizers.
+has_sanitizers() {
+    echo 'int main(void) { return 0; }' >"$work/empty.c"
+    "$1" -fsanitize=address,undefined "$work/empty.c" -o "$work/empty" 2>/dev/null && "$work/empty"
+}
+sanitizers=(-g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all)

@@ -1,0 +1,104 @@
+//! The functions of `leveldb/c.h`, in files by what they are about.
+//!
+//! Each function turns its arguments into those of the safe modules, runs the work where no panic leaves it, and turns
+//! the outcome into what the header promises: a value, or a message in `*errptr`. A function without `errptr` that fails
+//! does nothing, and its result is empty.
+//!
+//! # Safety argument
+//! - Handles: a handle is a `Box` that a `create` or `open` function has given away. A parameter `Option<&T>`,
+//!   `Option<&mut T>` or `Option<Box<T>>` has the form of a pointer in C, and null is `None`. The header makes the rest a
+//!   duty of the caller: the pointer is null or comes from the function that makes such handles, nobody uses a handle
+//!   after its destruction, and one thread at a time uses a handle that is not a database. So `&mut T` is the only
+//!   reference while a function runs. Functions that can be passed one handle twice compare them first.
+//! - Bytes, text and arrays: the caller promises that they have the length that it passes, or end with a zero, and that
+//!   nobody changes them during the call. No function keeps them.
+//! - `errptr`: null, or a pointer to null or to memory of `malloc`.
+//! - Callbacks: the caller promises functions of the stated types that do not unwind, and a state that may be used by
+//!   any thread. A handle keeps them until its destruction, and a comparator until the last database with it is closed.
+//! - A handle that outlives the database it belongs to is no danger: it owns a reference, and its calls return an error.
+//!
+//! Concurrency: as the handles.
+
+#![expect(unsafe_code, reason = "the border to C")]
+#![expect(
+    clippy::unnecessary_box_returns,
+    reason = "a handle is a pointer for C"
+)]
+
+mod batches;
+mod databases;
+mod iterators;
+mod policies;
+mod read_write;
+
+use std::ffi::{c_char, c_void};
+
+use windrow::Result;
+use windrow_ffi::{allocate, catch, release};
+
+use crate::status;
+
+/// The parameter `errptr`.
+type ErrorPointer<'a> = Option<&'a mut *mut c_char>;
+
+/// A function of the caller that takes its state.
+type StateFunction = unsafe extern "C" fn(*mut c_void);
+
+/// Runs the work of a function without `errptr`.
+fn run<R>(fallback: R, work: impl FnOnce() -> R) -> R {
+    catch(work).unwrap_or(fallback)
+}
+
+/// Runs the work of a function with `errptr`.
+fn run_with<R>(errptr: ErrorPointer<'_>, fallback: R, work: impl FnOnce() -> Result<R>) -> R {
+    let message = match catch(work) {
+        Ok(Ok(outcome)) => return outcome,
+        Ok(Err(error)) => status::text(&error),
+        Err(panic) => format!("IO error: {panic}"),
+    };
+    report(errptr, &message);
+    fallback
+}
+
+/// Puts a message into `*errptr`, in the place of an earlier one.
+fn report(errptr: ErrorPointer<'_>, message: &str) {
+    if let Some(errptr) = errptr {
+        // SAFETY: null, or memory of `malloc` that belongs to this function now.
+        unsafe { release((*errptr).cast()) };
+        *errptr = allocate(message.as_bytes());
+    }
+}
+
+/// What to call when a handle is destroyed.
+struct Destructor {
+    state: *mut c_void,
+    function: Option<StateFunction>,
+}
+
+impl Destructor {
+    /// Calls it.
+    fn run(self) {
+        if let Some(function) = self.function {
+            // SAFETY: the caller has passed both together for this call.
+            unsafe { function(self.state) };
+        }
+    }
+}
+
+/// Calls `free`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leveldb_free(pointer: *mut c_void) {
+    // SAFETY: the caller promises memory that this library has returned, or null.
+    unsafe { release(pointer) };
+}
+
+/// The version of LevelDB whose interface this is.
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_major_version() -> i32 {
+    1
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_minor_version() -> i32 {
+    23
+}

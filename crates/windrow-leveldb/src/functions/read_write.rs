@@ -1,0 +1,145 @@
+//! The options of opens, reads and writes.
+
+use std::ffi::{c_int, c_void};
+
+use windrow::{Durability, Snapshot};
+
+use super::policies::{Cache, Comparator, FilterPolicy};
+use super::run;
+use crate::options::OpenOptions;
+
+/// Defines functions that set one option.
+macro_rules! setters {
+    ($($(#[$comment:meta])* $name:ident($options:ident: $type:ty, $value:ident: $value_type:ty) $body:block)*) => {
+        $($(#[$comment])*
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($options: Option<&mut $type>, $value: $value_type) {
+            if let Some($options) = $options {
+                run((), || $body);
+            }
+        })*
+    };
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_options_create() -> Box<OpenOptions> {
+    Box::default()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_options_destroy(options: Option<Box<OpenOptions>>) {
+    run((), || drop(options));
+}
+
+setters! {
+    leveldb_options_set_comparator(options: OpenOptions, comparator: Option<&Comparator>) {
+        options.order = comparator.and_then(|comparator| comparator.order.clone());
+    }
+
+    leveldb_options_set_filter_policy(options: OpenOptions, policy: Option<&FilterPolicy>) {
+        options.bits_per_key = policy.and_then(|policy| policy.bits_per_key);
+    }
+
+    leveldb_options_set_create_if_missing(options: OpenOptions, value: u8) {
+        options.create_if_missing = value != 0;
+    }
+
+    leveldb_options_set_error_if_exists(options: OpenOptions, value: u8) {
+        options.error_if_exists = value != 0;
+    }
+
+    /// No effect: all checks are always made.
+    leveldb_options_set_paranoid_checks(_options: OpenOptions, _value: u8) {}
+
+    /// No effect: there is one environment.
+    leveldb_options_set_env(_options: OpenOptions, _environment: *mut c_void) {}
+
+    /// No effect: no function of the interface makes a logger.
+    leveldb_options_set_info_log(_options: OpenOptions, _logger: *mut c_void) {}
+
+    leveldb_options_set_write_buffer_size(options: OpenOptions, bytes: usize) {
+        options.write_buffer_bytes = bytes;
+    }
+
+    leveldb_options_set_max_open_files(options: OpenOptions, files: c_int) {
+        options.open_files = files;
+    }
+
+    leveldb_options_set_cache(options: OpenOptions, cache: Option<&Cache>) {
+        options.set_cache(cache.map(|cache| cache.bytes));
+    }
+
+    leveldb_options_set_block_size(options: OpenOptions, bytes: usize) {
+        options.block_bytes = bytes;
+    }
+
+    /// No effect: the form of a block needs none.
+    leveldb_options_set_block_restart_interval(_options: OpenOptions, _interval: c_int) {}
+
+    leveldb_options_set_max_file_size(options: OpenOptions, bytes: usize) {
+        options.file_bytes = bytes;
+    }
+
+    /// 0 is none. Any other codec is LZ4, which is as fast as Snappy.
+    leveldb_options_set_compression(options: OpenOptions, codec: c_int) {
+        options.is_compressed = codec != 0;
+    }
+}
+
+/// `leveldb_readoptions_t`.
+#[derive(Default)]
+pub(super) struct ReadOptions {
+    pub(super) snapshot: Option<Snapshot>,
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_readoptions_create() -> Box<ReadOptions> {
+    Box::default()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_readoptions_destroy(options: Option<Box<ReadOptions>>) {
+    run((), || drop(options));
+}
+
+setters! {
+    /// No effect: checksums are always verified.
+    leveldb_readoptions_set_verify_checksums(_options: ReadOptions, _value: u8) {}
+
+    /// No effect: the page cache keeps what is read.
+    leveldb_readoptions_set_fill_cache(_options: ReadOptions, _value: u8) {}
+
+    /// The options keep the snapshot readable, also after its release.
+    leveldb_readoptions_set_snapshot(options: ReadOptions, snapshot: Option<&Snapshot>) {
+        options.snapshot = snapshot.cloned();
+    }
+}
+
+/// `leveldb_writeoptions_t`.
+#[derive(Default)]
+pub(super) struct WriteOptions {
+    durability: Durability,
+}
+
+impl WriteOptions {
+    /// What `options` say; null for the defaults.
+    pub(super) fn durability(options: Option<&Self>) -> Durability {
+        options.map_or_else(Durability::default, |options| options.durability)
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_writeoptions_create() -> Box<WriteOptions> {
+    Box::default()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn leveldb_writeoptions_destroy(options: Option<Box<WriteOptions>>) {
+    drop(options);
+}
+
+setters! {
+    leveldb_writeoptions_set_sync(options: WriteOptions, value: u8) {
+        options.durability = if value == 0 { Durability::Buffered } else { Durability::Sync };
+    }
+}

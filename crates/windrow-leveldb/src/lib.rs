@@ -1,0 +1,22 @@
+//! LevelDB's C interface (`leveldb/c.h`, version 1.23) on Windrow. docs/bindings.md says what each option means here.
+//!
+//! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
+//!   errors into messages. It alone has unsafe code.
+//! - [`database`], [`iterator`], [`batch`], [`options`] do what LevelDB's classes of these names do.
+//! - [`key_order`] checks custom comparators; [`properties`] and [`status`] write what LevelDB writes.
+//!
+//! A database is a folder of Windrow with the keyspace `default`, as the command `windrow` uses it. LevelDB allows the
+//! empty key and Windrow does not: its value is in a second keyspace, which the first write of the empty key makes.
+//!
+//! Concurrency: as LevelDB: a database may be used by any threads at any time, all other handles by one at a time.
+
+mod batch;
+mod database;
+mod functions;
+mod iterator;
+mod key_order;
+mod options;
+mod properties;
+mod status;
+#[cfg(test)]
+mod tests;
