@@ -31,8 +31,8 @@ pub use data::sizes::{Mix, ValueSizes};
 pub use data::trace::{Trace, TraceOp};
 pub use engine::windrow_engine::WindrowEngine;
 pub use engine::{
-    Answer, CompactionShape, Counters, Engine, Entry, IoShape, LevelShape, Scan, SeparatedReads,
-    StallShape,
+    Answer, CompactionShape, Counters, Engine, Entry, Feature, IoShape, LevelShape, MergeOperator,
+    Scan, SeparatedReads, StallShape, TransactionCalls, Transactions,
 };
 pub use load::Load;
 pub(crate) use load::mixgraph::Mixture;

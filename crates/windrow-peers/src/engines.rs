@@ -1,8 +1,8 @@
-//! The engines of this build: their names, and which loads and settings each refuses.
+//! The engines of this build: their names, their features, and which loads and settings each refuses.
 
 use clap::ValueEnum;
 use windrow::Result;
-use windrow_bench::{BenchArgs, Engine, WindrowEngine, check_loads};
+use windrow_bench::{BenchArgs, Engine, Feature, Load, WindrowEngine, check_loads};
 
 #[cfg(feature = "fjall")]
 use crate::fjall;
@@ -40,6 +40,12 @@ pub(crate) enum EngineName {
     /// RocksDB with direct I/O, and with a block cache of three eighths of --memory
     #[cfg(feature = "rocksdb")]
     RocksdbDirectIo,
+    /// RocksDB with optimistic transactions
+    #[cfg(feature = "rocksdb")]
+    RocksdbOptimistic,
+    /// RocksDB with locking transactions
+    #[cfg(feature = "rocksdb")]
+    RocksdbLocking,
     #[cfg(feature = "leveldb")]
     Leveldb,
     #[cfg(feature = "fjall")]
@@ -47,6 +53,12 @@ pub(crate) enum EngineName {
     /// fjall with large values in blob files
     #[cfg(feature = "fjall")]
     FjallSeparated,
+    /// fjall with optimistic transactions
+    #[cfg(feature = "fjall")]
+    FjallOptimistic,
+    /// fjall with the transactions of a single writer
+    #[cfg(feature = "fjall")]
+    FjallSingleWriter,
     #[cfg(feature = "redb")]
     Redb,
     #[cfg(feature = "lmdb")]
@@ -55,6 +67,41 @@ pub(crate) enum EngineName {
 
 /// The name of Windrow with blocks in its own cache.
 pub(crate) const WINDROW_BUFFERED: &str = "windrow-buffered";
+
+/// The result of a function for the type of an engine.
+macro_rules! for_engine {
+    ($engine:expr, $function:ident) => {
+        match $engine {
+            EngineName::Windrow | EngineName::WindrowBuffered => $function::<WindrowEngine>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::Rocksdb => $function::<rocksdb::RocksDb<rocksdb::Plain>>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::Blobdb => $function::<rocksdb::RocksDb<rocksdb::Blobs>>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::BlobdbDirect => $function::<rocksdb::RocksDb<rocksdb::DirectBlobs>>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::RocksdbDirectIo => $function::<rocksdb::RocksDb<rocksdb::DirectIo>>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::RocksdbOptimistic => $function::<rocksdb::Optimistic>(),
+            #[cfg(feature = "rocksdb")]
+            EngineName::RocksdbLocking => $function::<rocksdb::Locking>(),
+            #[cfg(feature = "leveldb")]
+            EngineName::Leveldb => $function::<leveldb::LevelDb>(),
+            #[cfg(feature = "fjall")]
+            EngineName::Fjall => $function::<fjall::Fjall<fjall::Plain>>(),
+            #[cfg(feature = "fjall")]
+            EngineName::FjallSeparated => $function::<fjall::Fjall<fjall::Separated>>(),
+            #[cfg(feature = "fjall")]
+            EngineName::FjallOptimistic => $function::<fjall::Fjall<fjall::Optimistic>>(),
+            #[cfg(feature = "fjall")]
+            EngineName::FjallSingleWriter => $function::<fjall::Fjall<fjall::SingleWriter>>(),
+            #[cfg(feature = "redb")]
+            EngineName::Redb => $function::<redb::Redb>(),
+            #[cfg(feature = "lmdb")]
+            EngineName::Lmdb => $function::<lmdb::Lmdb>(),
+        }
+    };
+}
 
 impl EngineName {
     /// Refuses loads and settings that no engine has, and those that this engine does not have.
@@ -73,14 +120,28 @@ impl EngineName {
             Self::RocksdbDirectIo => {
                 settings::check::<rocksdb::RocksDb<rocksdb::DirectIo>>(args).map(drop)
             }
+            #[cfg(feature = "rocksdb")]
+            Self::RocksdbOptimistic => settings::check::<rocksdb::Optimistic>(args).map(drop),
+            #[cfg(feature = "rocksdb")]
+            Self::RocksdbLocking => settings::check::<rocksdb::Locking>(args).map(drop),
             #[cfg(feature = "leveldb")]
             Self::Leveldb => settings::check::<leveldb::LevelDb>(args)?
                 .uncompressed(self.name())
                 .map(drop),
             #[cfg(feature = "fjall")]
-            Self::Fjall => settings::check::<fjall::Fjall<false>>(args).map(drop),
+            Self::Fjall => settings::check::<fjall::Fjall<fjall::Plain>>(args).map(drop),
             #[cfg(feature = "fjall")]
-            Self::FjallSeparated => settings::check::<fjall::Fjall<true>>(args).map(drop),
+            Self::FjallSeparated => {
+                settings::check::<fjall::Fjall<fjall::Separated>>(args).map(drop)
+            }
+            #[cfg(feature = "fjall")]
+            Self::FjallOptimistic => {
+                settings::check::<fjall::Fjall<fjall::Optimistic>>(args).map(drop)
+            }
+            #[cfg(feature = "fjall")]
+            Self::FjallSingleWriter => {
+                settings::check::<fjall::Fjall<fjall::SingleWriter>>(args).map(drop)
+            }
             #[cfg(feature = "redb")]
             Self::Redb => settings::check::<redb::Redb>(args)?
                 .uncompressed(self.name())
@@ -94,26 +155,23 @@ impl EngineName {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Windrow => WindrowEngine::NAME,
             Self::WindrowBuffered => WINDROW_BUFFERED,
-            #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => rocksdb::RocksDb::<rocksdb::Plain>::NAME,
-            #[cfg(feature = "rocksdb")]
-            Self::Blobdb => rocksdb::RocksDb::<rocksdb::Blobs>::NAME,
-            #[cfg(feature = "rocksdb")]
-            Self::BlobdbDirect => rocksdb::RocksDb::<rocksdb::DirectBlobs>::NAME,
-            #[cfg(feature = "rocksdb")]
-            Self::RocksdbDirectIo => rocksdb::RocksDb::<rocksdb::DirectIo>::NAME,
-            #[cfg(feature = "leveldb")]
-            Self::Leveldb => leveldb::LevelDb::NAME,
-            #[cfg(feature = "fjall")]
-            Self::Fjall => fjall::Fjall::<false>::NAME,
-            #[cfg(feature = "fjall")]
-            Self::FjallSeparated => fjall::Fjall::<true>::NAME,
-            #[cfg(feature = "redb")]
-            Self::Redb => redb::Redb::NAME,
-            #[cfg(feature = "lmdb")]
-            Self::Lmdb => lmdb::Lmdb::NAME,
+            _ => for_engine!(self, name_of),
         }
     }
+
+    /// Whether it has what `load` needs.
+    pub(crate) fn has(self, load: Load) -> bool {
+        let features = for_engine!(self, features_of);
+        load.feature()
+            .is_none_or(|feature| features.contains(&feature))
+    }
+}
+
+fn name_of<E: Engine>() -> &'static str {
+    E::NAME
+}
+
+fn features_of<E: Engine>() -> &'static [Feature] {
+    E::FEATURES
 }

@@ -5,17 +5,22 @@
 //! - Each put is a transaction. Without `--sync` it is not durable. Instead of the syncs of other engines' flushes,
 //!   one transaction is durable for each write buffer of bytes. This favours redb: the other engines' logs survive
 //!   the end of the process, and redb's transactions without durability do not.
+//! - It has one writer at a time, so its transactions are locking ones, with a lock on the whole store. A range delete is
+//!   one call that deletes key by key.
 //! - Each get is a transaction, which sees the latest puts in no other way.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{
-    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, TableDefinition,
-    WriteTransaction,
+    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    TableDefinition, WriteTransaction,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
+use windrow_bench::{
+    Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Scan, TransactionCalls,
+    Transactions,
+};
 
 use crate::settings::{Reported, Settings, reported};
 
@@ -59,16 +64,16 @@ impl Redb {
             ]),
         };
         // A reader must find the table.
-        opened.write(u64::MAX, |_| Ok(()))?;
+        opened.write(|_| Ok(u64::MAX))?;
         Ok(opened)
     }
 
-    /// One transaction that writes about `bytes`.
-    fn write(&self, bytes: u64, change: impl FnOnce(&mut Table<'_>) -> Result<()>) -> Result<()> {
+    /// One transaction. `change` returns about how many bytes it writes.
+    fn write(&self, change: impl FnOnce(&mut Table<'_>) -> Result<u64>) -> Result<()> {
         let mut transaction = self.database.begin_write().map_err(failed)?;
+        let bytes = change(&mut transaction.open_table(TABLE).map_err(failed)?)?;
         let durability = self.durability(bytes);
         transaction.set_durability(durability).map_err(failed)?;
-        change(&mut transaction.open_table(TABLE).map_err(failed)?)?;
         WriteTransaction::commit(transaction).map_err(failed)
     }
 
@@ -95,7 +100,11 @@ impl Redb {
 type Table<'a> = redb::Table<'a, &'static [u8], &'static [u8]>;
 type Reader = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
-fn get(table: &Reader, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+fn get(
+    table: &impl ReadableTable<&'static [u8], &'static [u8]>,
+    key: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<bool> {
     value.clear();
     let found = table.get(key).map_err(failed)?;
     if let Some(found) = &found {
@@ -106,39 +115,43 @@ fn get(table: &Reader, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
 
 impl Engine for Redb {
     const NAME: &'static str = "redb";
+    const FEATURES: &'static [Feature] = &[
+        Feature::LockingTransactions,
+        Feature::Updates,
+        Feature::RangeDeletes,
+    ];
     const MARKER: &'static str = "bench.redb";
     type Scan<'a> = RedbScan;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let bytes = (key.len() + value.len()) as u64;
-        self.write(bytes, |table| {
+        self.write(|table| {
             table.insert(key, value).map_err(failed)?;
-            Ok(())
+            Ok((key.len() + value.len()) as u64)
         })
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.write(u64::MAX, |table| {
+        self.write(|table| {
             table.insert(key, value).map_err(failed)?;
-            Ok(())
+            Ok(u64::MAX)
         })
     }
 
     fn put_batch(&self, entries: &[Entry]) -> Result<()> {
         let bytes = |entry: &Entry| (entry.key.len() + entry.value.len()) as u64;
-        self.write(entries.iter().map(bytes).sum(), |table| {
+        self.write(|table| {
             for entry in entries {
                 let (key, value) = (entry.key.as_slice(), entry.value.as_slice());
                 table.insert(key, value).map_err(failed)?;
             }
-            Ok(())
+            Ok(entries.iter().map(bytes).sum())
         })
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.write(key.len() as u64, |table| {
+        self.write(|table| {
             table.remove(key).map_err(failed)?;
-            Ok(())
+            Ok(key.len() as u64)
         })
     }
 
@@ -163,9 +176,37 @@ impl Engine for Redb {
         })
     }
 
+    fn transact(
+        &self,
+        _: Transactions,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        self.write(|table| {
+            let mut calls = Calls { table, bytes: 0 };
+            work(&mut calls)?;
+            Ok(calls.bytes)
+        })
+    }
+
+    fn update(&self, key: &[u8], change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
+        let mut value = Vec::new();
+        self.transact(Transactions::Locking, &mut |calls| {
+            calls.get(key, &mut value)?;
+            change(&mut value);
+            calls.put(key, &value)
+        })
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        self.write(|table| {
+            table.retain_in(from..to, |_, _| false).map_err(failed)?;
+            Ok((from.len() + to.len()) as u64)
+        })
+    }
+
     /// Makes everything durable; there is no background work.
     fn settle(&self) -> Result<()> {
-        self.write(u64::MAX, |_| Ok(()))
+        self.write(|_| Ok(u64::MAX))
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -182,6 +223,24 @@ impl Engine for Redb {
 
     fn close(self) -> Result<()> {
         self.database.close().map_err(failed)
+    }
+}
+
+/// The calls of a transaction.
+struct Calls<'a, 't> {
+    table: &'a mut Table<'t>,
+    bytes: u64,
+}
+
+impl TransactionCalls for Calls<'_, '_> {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        get(self.table, key, value)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.table.insert(key, value).map_err(failed)?;
+        self.bytes += (key.len() + value.len()) as u64;
+        Ok(())
     }
 }
 

@@ -129,6 +129,16 @@ pub(crate) fn measure(
             let open = |folder: &Path| DirectIoDb::open(folder, args, 0);
             run_loads(args, open, progress, show)
         }
+        #[cfg(feature = "rocksdb")]
+        EngineName::RocksdbOptimistic => {
+            let open = |folder: &Path| rocksdb::Optimistic::open(folder, args);
+            run_loads(args, open, progress, show)
+        }
+        #[cfg(feature = "rocksdb")]
+        EngineName::RocksdbLocking => {
+            let open = |folder: &Path| rocksdb::Locking::open(folder, args);
+            run_loads(args, open, progress, show)
+        }
         #[cfg(feature = "leveldb")]
         EngineName::Leveldb => {
             let open = |folder: &Path| leveldb::LevelDb::open(folder, args);
@@ -136,12 +146,25 @@ pub(crate) fn measure(
         }
         #[cfg(feature = "fjall")]
         EngineName::Fjall => {
-            let open = |folder: &Path| fjall::Fjall::<false>::open(folder, args, 0);
+            let open = |folder: &Path| fjall::Fjall::<fjall::Plain>::open(folder, args, 0);
             run_loads(args, open, progress, show)
         }
         #[cfg(feature = "fjall")]
         EngineName::FjallSeparated => {
-            let open = |folder: &Path| fjall::Fjall::<true>::open(folder, args, min_blob_bytes);
+            type Separated = fjall::Fjall<fjall::Separated>;
+            let open = |folder: &Path| Separated::open(folder, args, min_blob_bytes);
+            run_loads(args, open, progress, show)
+        }
+        #[cfg(feature = "fjall")]
+        EngineName::FjallOptimistic => {
+            type Optimistic = fjall::Fjall<fjall::Optimistic>;
+            let open = |folder: &Path| Optimistic::open(folder, args, 0);
+            run_loads(args, open, progress, show)
+        }
+        #[cfg(feature = "fjall")]
+        EngineName::FjallSingleWriter => {
+            type SingleWriter = fjall::Fjall<fjall::SingleWriter>;
+            let open = |folder: &Path| SingleWriter::open(folder, args, 0);
             run_loads(args, open, progress, show)
         }
         #[cfg(feature = "redb")]

@@ -2,6 +2,7 @@
 
 use crate::load::Amount;
 use crate::load::kinds::{Companion, Keys, Work};
+use crate::load::range_work::middle;
 use crate::{BenchArgs, Load};
 
 impl BenchArgs {
@@ -13,7 +14,7 @@ impl BenchArgs {
                 let wanted = self.writes.unwrap_or(num.div_ceil(keys_per_entry));
                 match load.work() {
                     // Each key once.
-                    Work::Write(Keys::InOrder | Keys::Shuffled) => wanted.min(num),
+                    Work::Write(Keys::InOrder | Keys::Shuffled) | Work::BulkLoad => wanted.min(num),
                     _ => wanted,
                 }
             }
@@ -21,6 +22,14 @@ impl BenchArgs {
             Amount::Always(count) => count,
             Amount::Writes => self.writes.or(self.ops).unwrap_or(num),
             Amount::Deletes => self.deletes.or(self.ops).unwrap_or(num),
+            Amount::Pops { keys_per_op } => {
+                let wanted = self.deletes.or(self.ops);
+                wanted.unwrap_or(num.div_ceil(keys_per_op)).min(num)
+            }
+            Amount::Half => {
+                let middle = middle(num);
+                middle.end - middle.start
+            }
             Amount::Reads { keys_per_op } => {
                 let given = self.reads.or(self.ops).map(|reads| match load {
                     Load::ReadRandomSmall => reads.div_ceil(1000),
@@ -42,7 +51,7 @@ impl BenchArgs {
         let own = match load.amount() {
             Amount::Fill { .. } => return self.writes.is_some(),
             Amount::Writes => self.writes,
-            Amount::Deletes => self.deletes,
+            Amount::Deletes | Amount::Pops { .. } => self.deletes,
             Amount::Reads { .. } => self.reads,
             _ => None,
         };

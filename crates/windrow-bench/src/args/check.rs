@@ -6,10 +6,11 @@ use windrow::{Error, Result};
 
 use super::{BenchArgs, CompressionArg};
 use crate::data::trace::Trace;
+use crate::load::counter_work::NUMBER_BYTES;
 use crate::load::job::Bound;
-use crate::load::kinds::Work;
+use crate::load::kinds::{Counting, Kind, Work};
 use crate::measure::memory::check_left;
-use crate::{DataSet, Load, Mixture};
+use crate::{DataSet, Load, MergeOperator, Mixture};
 
 impl BenchArgs {
     /// Checks a run on `data` before it begins.
@@ -20,6 +21,7 @@ impl BenchArgs {
         for &load in self.loads() {
             self.check_load(load, data)?;
         }
+        self.check_contents()?;
         self.check_records(data)?;
         if let Some(left) = self.memory {
             check_left(left)?;
@@ -37,6 +39,19 @@ impl BenchArgs {
             return refuse(format!(
                 "{name} needs values of at least 8 bytes, which identify their write"
             ));
+        }
+        if load.contents() == Kind::Counters && !data.holds_generations() {
+            return refuse(format!(
+                "{name} needs values of at least {NUMBER_BYTES} bytes, which hold a number"
+            ));
+        }
+        if load.merge_operator() == Some(MergeOperator::Add)
+            && !(data.has_one_size() && data.value_size(&[], 0) == NUMBER_BYTES)
+        {
+            return refuse(format!("{name} needs --value-size {NUMBER_BYTES}"));
+        }
+        if matches!(load.work(), Work::Count(Counting::Pair(_))) && self.indexes(load) < 2 {
+            return refuse(format!("{name} needs two keys at least"));
         }
         if load.is_fill() && self.use_existing_db {
             return refuse(format!("{name} would remove the existing store"));
@@ -86,6 +101,36 @@ impl BenchArgs {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that loads on counters and on postings have stores of their own, and that the loads need one merge operator
+    /// at most.
+    fn check_contents(&self) -> Result<()> {
+        let mut holds = None;
+        for &load in self.loads() {
+            if load.is_fill() {
+                holds = Some(load);
+            }
+            let has_own = |load: Load| matches!(load.contents(), Kind::Counters | Kind::Postings);
+            let is_other = |fill: &Load| {
+                fill.contents() != load.contents() && (has_own(*fill) || has_own(load))
+            };
+            if let Some(fill) = holds.filter(|fill| !load.takes_anything() && is_other(fill)) {
+                return refuse(format!(
+                    "{} does not know the values of {}; put {} before it",
+                    load.name(),
+                    fill.name(),
+                    load.contents().fills()
+                ));
+            }
+            let operator = load.merge_operator();
+            if operator.is_some() && operator != self.merge_operator() {
+                return refuse(
+                    "a run has counters or postings: they need different merge operators",
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Checks that YCSB's loads find records, and that the keys are long enough for the records that they insert.

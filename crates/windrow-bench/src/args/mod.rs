@@ -21,9 +21,10 @@ pub use self::values::{
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
 use crate::data::data_set::COMPRESSION_RATIO;
-use crate::load::kinds::LARGE_VALUE_BYTES;
+use crate::load::counter_work::NUMBER_BYTES;
+use crate::load::kinds::{Kind, LARGE_VALUE_BYTES};
 use crate::measure::rate_limiter::Rate;
-use crate::{DataSet, Load, Mix, ValueSizes};
+use crate::{DataSet, Load, MergeOperator, Mix, ValueSizes};
 
 /// Defaults of arguments that always have a value.
 const NUM: u64 = 1_000_000;
@@ -103,7 +104,7 @@ pub struct BenchArgs {
     #[arg(long, alias = "key_size", value_name = "BYTES", value_parser = parse_size)]
     pub key_size: Option<usize>,
 
-    /// Bytes of a value [default: 100]
+    /// Bytes of a value [default: 100, or 8 with mergecounters]
     #[arg(
         long,
         alias = "value_size",
@@ -185,6 +186,10 @@ pub struct BenchArgs {
     #[arg(long, aliases = ["read_write_percent", "readwritepercent"], value_name = "PERCENT",
           default_value_t = READ_WRITE_PERCENT, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub read_write_percent: u64,
+
+    /// Counters among which loads on counters pick, the first ones [default: all]
+    #[arg(long, alias = "hot_keys", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub hot_keys: Option<u64>,
 
     /// Trace for replay: one operation per line, `KEY OPERATION SIZE`, plain or compressed (gzip, zstd, LZ4)
     #[arg(long, aliases = ["trace-file", "trace_file"], value_name = "FILE")]
@@ -282,6 +287,20 @@ impl BenchArgs {
         }
     }
 
+    /// The merge operator that the loads need.
+    pub fn merge_operator(&self) -> Option<MergeOperator> {
+        self.loads().iter().find_map(|load| load.merge_operator())
+    }
+
+    /// The number of first indexes from which `load` picks its keys.
+    pub(crate) fn indexes(&self, load: Load) -> u64 {
+        let indexes = load.indexes(self.num);
+        match (load.contents(), self.hot_keys) {
+            (Kind::Counters, Some(hot)) => indexes.min(hot),
+            _ => indexes,
+        }
+    }
+
     /// Whether the loads are for the device and not for memory.
     pub fn runs_on_device(&self) -> bool {
         self.memory.is_some() || self.drop_caches
@@ -332,7 +351,10 @@ impl BenchArgs {
         let key_size = self.key_size.unwrap_or(if is_ycsb { 24 } else { 16 });
         let value_sizes = match self.mix {
             Some(mix) => ValueSizes::mix(mix),
-            None => ValueSizes::same(self.value_size.unwrap_or(100)),
+            None => ValueSizes::same(self.value_size.unwrap_or(match self.merge_operator() {
+                Some(MergeOperator::Add) => NUMBER_BYTES,
+                _ => 100,
+            })),
         };
         DataSet::new(self.num, key_size, value_sizes, self.seed)?
             .with_compression_ratio(self.compression_ratio)

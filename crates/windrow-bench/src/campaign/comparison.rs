@@ -98,6 +98,8 @@ fn per_user_byte(report: &Report, bytes: u64) -> Option<f64> {
 struct Rounds<'a> {
     engine: &'a str,
     reports: Vec<&'a Report>,
+    /// Whether the engine has runs without this load, since it lacks a feature.
+    is_left_out: bool,
 }
 
 impl Rounds<'_> {
@@ -114,28 +116,61 @@ pub struct Comparison<'a> {
     engines: Vec<Rounds<'a>>,
 }
 
+/// The name of a load, and the number of loads with this name before it in its run.
+type Named<'a> = (&'a str, usize);
+
+/// The loads of `run`.
+fn named(run: &Run) -> impl Iterator<Item = Named<'_>> {
+    run.reports.iter().enumerate().map(|(place, report)| {
+        let before = run.reports[..place].iter();
+        let before = before.filter(|other| other.name == report.name).count();
+        (report.name.as_str(), before)
+    })
+}
+
+/// The report of `load` in `run`.
+fn report_of<'a>(run: &'a Run, load: Named<'_>) -> Option<&'a Report> {
+    let place = named(run).position(|other| other == load)?;
+    run.reports.get(place)
+}
+
+/// The loads of all runs. A load that some runs leave out follows the load before it in the others.
+fn loads_of<'a>(runs: &[&'a Run]) -> Vec<Named<'a>> {
+    let mut loads: Vec<Named<'a>> = Vec::new();
+    for run in runs {
+        let mut next = 0;
+        for load in named(run) {
+            let found = loads.iter().position(|&other| other == load);
+            let place = found.unwrap_or_else(|| {
+                loads.insert(next, load);
+                next
+            });
+            next = place + 1;
+        }
+    }
+    loads
+}
+
 impl<'a> Comparison<'a> {
-    /// The loads of `runs`, in their order, on each of `engines`.
+    /// The loads of `runs`, in their order, on each of `engines`. An engine may have left out loads.
     pub fn all(engines: &[&'a str], runs: &[&'a Run]) -> Vec<Self> {
-        let count = runs.iter().map(|run| run.reports.len()).max().unwrap_or(0);
-        let loads = (0..count).filter_map(|place| {
-            let at_place = |engine: &str| -> Vec<&'a Report> {
+        let of_load = |load: Named<'a>| {
+            let rounds = |&engine: &&'a str| {
                 let own = runs.iter().filter(|run| run.engine == engine);
-                own.filter_map(|run| run.reports.get(place)).collect()
+                let reports: Vec<&'a Report> =
+                    own.clone().filter_map(|run| report_of(run, load)).collect();
+                Rounds {
+                    engine,
+                    is_left_out: reports.is_empty() && own.count() > 0,
+                    reports,
+                }
             };
-            let first = runs.iter().find_map(|run| run.reports.get(place))?;
-            Some(Self {
-                load: &first.name,
-                engines: engines
-                    .iter()
-                    .map(|&engine| Rounds {
-                        engine,
-                        reports: at_place(engine),
-                    })
-                    .collect(),
-            })
-        });
-        loads.collect()
+            Self {
+                load: load.0,
+                engines: engines.iter().map(rounds).collect(),
+            }
+        };
+        loads_of(runs).into_iter().map(of_load).collect()
     }
 
     /// The median of the first engine over that of `rounds`.
@@ -150,6 +185,7 @@ impl<'a> Comparison<'a> {
             let mut object = Map::new();
             object.insert("engine".to_owned(), json!(rounds.engine));
             object.insert("rounds".to_owned(), json!(rounds.reports.len()));
+            object.insert("left_out".to_owned(), json!(rounds.is_left_out));
             for (figure, _) in FIGURES {
                 let spread = rounds.spread(figure).map(|spread| {
                     json!({
@@ -174,7 +210,12 @@ impl<'a> Comparison<'a> {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
             if rounds.reports.is_empty() {
-                return format!("{load:<22} {:<16} {:>10}", rounds.engine, "failed");
+                let outcome = if rounds.is_left_out {
+                    "not there"
+                } else {
+                    "failed"
+                };
+                return format!("{load:<22} {:<19} {outcome:>10}", rounds.engine);
             }
             let ratio = match place {
                 0 => String::new(),
@@ -189,7 +230,7 @@ impl<'a> Comparison<'a> {
                 shown(rounds.spread(figure).map(|spread| spread.median), show)
             };
             format!(
-                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                "{load:<22} {:<19} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
                 rounds.engine,
                 median(UNSETTLED, kilo),
                 median(SETTLED, kilo),
@@ -214,7 +255,7 @@ impl<'a> Comparison<'a> {
 /// The heading of [`Comparison::lines`].
 pub fn heading() -> String {
     format!(
-        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "{:<22} {:<19} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "load",
         "engine",
         "kops/s",
@@ -291,9 +332,16 @@ pub fn settings_text(report: &Report) -> String {
 /// # Errors
 /// `Corruption` for the first load with different data.
 pub fn check_checksums(runs: &[&Run]) -> Result<()> {
-    for (place, load) in runs.iter().flat_map(|run| run.reports.iter().enumerate()) {
-        let others = runs.iter().filter_map(|run| run.reports.get(place));
-        for other in others {
+    let places = |run: &'_ &Run| run.reports.len();
+    for (run, place) in runs
+        .iter()
+        .flat_map(|run| (0..places(run)).map(move |place| (run, place)))
+    {
+        let load = &run.reports[place];
+        // Runs that left out loads before this one have written other data.
+        let is_same = |other: &&&Run| named(other).take(place + 1).eq(named(run).take(place + 1));
+        for other in runs.iter().filter(is_same) {
+            let other = &other.reports[place];
             // Loads with a duration do different numbers of operations.
             let comparable = load.repeatable && other.repeatable && load.ops == other.ops;
             if comparable && load.checksum != other.checksum {
@@ -309,127 +357,4 @@ pub fn check_checksums(runs: &[&Run]) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A report with these figures and nothing else.
-    fn report(engine: &str, kops: u32, space: Option<f64>, checksum: &str) -> Report {
-        let io_stats = match engine {
-            "windrow" => json!([{ "purpose": "log", "written_bytes": 30, "read_bytes": 10 }]),
-            _ => json!([]),
-        };
-        let whole = json!({
-            "name": "ycsb-a", "engine": engine, "ops": 1000, "seconds": 1.0,
-            "settled_seconds": 1.0, "ops_per_second": f64::from(kops) * 2e3,
-            "settled_ops_per_second": f64::from(kops) * 1e3,
-            "cpu_seconds": 1.0, "cpu_us_per_op": 7.5,
-            "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "p999_us": 4.0, "max_us": 5.0,
-            "latency_curve": [], "operations": [], "found": 1, "checksum": checksum,
-            "repeatable": true, "user_bytes": 10, "write_amplification": 3.0, "io_amplification": 4.0,
-            "separated_reads": { "transient_log_reads": 0, "value_log_reads": 0, "prefetched": 0 },
-            "read_bytes": 10, "written_bytes": 30, "io_stats": io_stats,
-            "device_reads_per_op": 1.5, "device_read_bytes_per_op": 6144.0,
-            "device_written_bytes_per_op": 512.0,
-            "process_read_bytes": 20, "process_written_bytes": 35,
-            "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
-            "disk_bytes": 1, "space_amplification": space, "levels": [], "series": [],
-        });
-        serde_json::from_value(whole).unwrap()
-    }
-
-    fn run(engine: &str, round: u32, report: Report) -> Run {
-        Run {
-            label: format!("{engine} {round}"),
-            engine: engine.to_owned(),
-            round,
-            group: "group".to_owned(),
-            command: String::new(),
-            reports: vec![report],
-        }
-    }
-
-    #[test]
-    fn engines_are_compared_by_their_medians() {
-        let runs = [
-            run("windrow", 0, report("windrow", 90, Some(1.5), "a")),
-            run("windrow", 1, report("windrow", 100, Some(1.25), "a")),
-            run("windrow", 2, report("windrow", 400, Some(1.5), "a")),
-            run("rocksdb", 0, report("rocksdb", 50, None, "a")),
-        ];
-        let runs: Vec<&Run> = runs.iter().collect();
-        let comparisons = Comparison::all(&["windrow", "rocksdb", "broken"], &runs);
-        assert_eq!(comparisons.len(), 1);
-        let object = comparisons[0].object("group");
-        let [windrow, rocksdb, broken] = [0, 1, 2].map(|place| &object["engines"][place]);
-        assert_eq!(windrow[SETTLED]["median"], 1e5);
-        assert_eq!(windrow[SETTLED]["min"], 9e4);
-        assert_eq!(windrow[SETTLED]["max"], 4e5);
-        assert_eq!(windrow[SPACE]["median"], 1.5);
-        assert_eq!(rocksdb[SETTLED]["ratio"], 2.0);
-        assert_eq!(rocksdb[SPACE], Value::Null);
-        for engine in [windrow, rocksdb] {
-            assert_eq!(engine[WRITTEN]["median"], 3.5);
-            assert_eq!(engine["process_read_per_user_byte"]["median"], 2.0);
-        }
-        assert_eq!(windrow[OWN_WRITTEN]["median"], 3.0);
-        for own in [
-            OWN_WRITTEN,
-            "io_amplification",
-            "read_bytes",
-            "written_bytes",
-        ] {
-            assert_eq!(rocksdb[own], Value::Null);
-        }
-        assert_eq!(broken["rounds"], 0);
-        let lines = comparisons[0].lines();
-        let lines: Vec<Vec<&str>> = lines
-            .lines()
-            .map(|line| line.split_whitespace().collect())
-            .collect();
-        let words = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            lines[0],
-            words(
-                "ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64 1.500 6144 512 - -"
-            )
-        );
-        assert_eq!(
-            lines[1],
-            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64 1.500 6144 512 - -")
-        );
-        assert_eq!(lines[2], words("broken failed"));
-    }
-
-    #[test]
-    fn dropped_caches_stand_below_the_settings() {
-        let mut cold = run("windrow", 0, report("windrow", 1, None, "a"));
-        assert!(!settings_lines(&["windrow"], &[&cold]).contains("dropped"));
-        let object = settings_object("group", &["windrow"], &[&cold]);
-        assert_eq!(object["dropped_caches"], Value::Null);
-        // No caches are dropped before a fill.
-        cold.reports.push(Report {
-            dropped_caches: Some(DroppedCaches::StoreFiles),
-            ..cold.reports[0].clone()
-        });
-        let lines = settings_lines(&["windrow"], &[&cold]);
-        let last = "dropped before each load: the cached pages of the store's files";
-        assert_eq!(lines.lines().last(), Some(last));
-        let object = settings_object("group", &["windrow"], &[&cold]);
-        assert_eq!(object["dropped_caches"], "store_files");
-    }
-
-    #[test]
-    fn different_checksums_are_an_error() {
-        let first = run("windrow", 0, report("windrow", 1, None, "a"));
-        let same = run("rocksdb", 0, report("rocksdb", 1, None, "a"));
-        let mut other = run("fjall", 0, report("fjall", 1, None, "b"));
-        assert!(check_checksums(&[&first, &same]).is_ok());
-        assert!(check_checksums(&[&first, &same, &other]).is_err());
-        other.reports[0].ops += 1;
-        assert!(check_checksums(&[&first, &same, &other]).is_ok());
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 //! Loads use an engine through this trait only, so they do the same on each. A counter that an engine does not have
 //! is `None` in its [`Counters`], never 0.
 
+mod feature;
 pub(crate) mod owned_folder;
 pub(crate) mod windrow_engine;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use windrow::{Error, ErrorKind, Result};
 
+pub use self::feature::{Feature, MergeOperator, Transactions};
 use crate::measure::process::ProcessIo;
 
 /// An ordered key-value store under measurement. Every call may come from several threads.
@@ -22,8 +24,8 @@ pub trait Engine: Sync + Sized {
     /// Whether settling ends when the process has [written nothing](crate::wait_until_quiet) for a while. Progress
     /// is a write, too, so the bench shows none during this wait.
     const SETTLES_BY_QUIET: bool = false;
-    /// Whether the adapter has [`compact`](Self::compact).
-    const COMPACTS: bool = false;
+    /// What it has beyond puts, gets, deletes and scans. No load calls a method of a feature that is not here.
+    const FEATURES: &'static [Feature] = &[];
     /// Bytes of the longest key that it accepts.
     const KEY_BYTES_MAX: usize = windrow::limits::KEY_BYTES_MAX;
     /// A file in the folder of every store of this engine.
@@ -76,9 +78,51 @@ pub trait Engine: Sync + Sized {
     /// Compacts everything to the last level.
     ///
     /// # Errors
-    /// `Unsupported` if the adapter has no such call.
+    /// `Unsupported` without [`Feature::Compaction`].
     fn compact(&self) -> Result<()> {
-        Err(unsupported(Self::NAME, "compaction of everything"))
+        Err(missing(Self::NAME, Feature::Compaction))
+    }
+    /// Runs `work` in a transaction and commits it. After a conflict with another one it begins again, until it succeeds.
+    ///
+    /// # Errors
+    /// That of `work`; `Unsupported` without the feature of `kind`.
+    fn transact(
+        &self,
+        kind: Transactions,
+        _work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        Err(missing(Self::NAME, kind.feature()))
+    }
+    /// Sets `key` to what `change` makes of its value, in one step. `change` gets the old value, empty if there is none,
+    /// and replaces it with the new one. It may be called more than once.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::Updates`].
+    fn update(&self, _key: &[u8], _change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
+        Err(missing(Self::NAME, Feature::Updates))
+    }
+    /// Merges `operand` into the value of `key`, by the operator of [`BenchArgs::merge_operator`].
+    ///
+    /// [`BenchArgs::merge_operator`]: crate::BenchArgs::merge_operator
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::Merges`].
+    fn merge(&self, _key: &[u8], _operand: &[u8]) -> Result<()> {
+        Err(missing(Self::NAME, Feature::Merges))
+    }
+    /// Removes all keys from `from` on that are before `to`.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::RangeDeletes`].
+    fn delete_range(&self, _from: &[u8], _to: &[u8]) -> Result<()> {
+        Err(missing(Self::NAME, Feature::RangeDeletes))
+    }
+    /// Adds `entries`, which are in the order of their keys and behind all keys of the store.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::BulkLoads`].
+    fn bulk_load(&self, _entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        Err(missing(Self::NAME, Feature::BulkLoads))
     }
     /// Totals since the open.
     fn counters(&self) -> Result<Counters>;
@@ -104,6 +148,14 @@ pub trait Engine: Sync + Sized {
     }
     /// Closes the store.
     fn close(self) -> Result<()>;
+}
+
+/// The calls within a transaction.
+pub trait TransactionCalls {
+    /// Copies the value of `key` into `value`, which the transaction will put; `false` if the key does not exist.
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+    /// Sets `key` to `value`.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 }
 
 /// A lending scan. `key` and `value` are valid if the last move returned `true`, and live until the next move.
@@ -149,6 +201,11 @@ pub struct Answer {
     pub is_found: bool,
     /// The value, if it has one.
     pub value: Vec<u8>,
+}
+
+#[cold]
+fn missing(engine: &str, feature: Feature) -> Error {
+    unsupported(engine, feature.name())
 }
 
 #[cold]

@@ -6,17 +6,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Options, Result};
+use windrow::operators::{AddU64, Append};
+use windrow::{
+    Batch, Cursor, Db, Durability, ErrorKind, Event, Isolation, Keyspace, Options, Result,
+    Transaction,
+};
 
 use crate::{
-    Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, IoShape, LevelShape, Scan,
-    SeparatedReads, StallShape,
+    Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, Feature, IoShape, LevelShape,
+    MergeOperator, Scan, SeparatedReads, StallShape, TransactionCalls, Transactions,
 };
+
+/// The name of the keyspace.
+const KEYSPACE: &str = "bench";
 
 /// Windrow with one keyspace.
 pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
+    durability: Durability,
     /// The times since the last call of `compactions`.
     compactions: Arc<CompactionTimes>,
     settings: BTreeMap<String, String>,
@@ -40,13 +48,23 @@ impl WindrowEngine {
                 times.add(*duration);
             }
         };
-        let options = args.windrow_options()?.with_listener(Arc::new(listener));
-        let settings = settings(&options);
+        let mut options = args.windrow_options()?.with_listener(Arc::new(listener));
+        let mut settings = settings(&options);
+        if let Some(operator) = args.merge_operator() {
+            let operator: Arc<dyn windrow::MergeOperator> = match operator {
+                MergeOperator::Add => Arc::new(AddU64::Wrapping),
+                MergeOperator::Append => Arc::new(Append::new([MergeOperator::SEPARATOR])),
+            };
+            settings.insert("merge_operator".to_owned(), operator.name().to_owned());
+            options = options.with_merge_operator(KEYSPACE, operator);
+        }
+        let durability = options.durability;
         let db = Db::open(folder, options)?;
-        let keyspace = db.keyspace("bench")?;
+        let keyspace = db.keyspace(KEYSPACE)?;
         Ok(Self {
             db,
             keyspace,
+            durability,
             compactions,
             settings,
         })
@@ -91,7 +109,15 @@ fn settings(options: &Options) -> BTreeMap<String, String> {
 
 impl Engine for WindrowEngine {
     const NAME: &'static str = "windrow";
-    const COMPACTS: bool = true;
+    const FEATURES: &'static [Feature] = &[
+        Feature::Compaction,
+        Feature::OptimisticTransactions,
+        Feature::LockingTransactions,
+        Feature::Updates,
+        Feature::Merges,
+        Feature::RangeDeletes,
+        Feature::BulkLoads,
+    ];
     type Scan<'a> = CursorScan;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -143,6 +169,57 @@ impl Engine for WindrowEngine {
     fn compact(&self) -> Result<()> {
         self.db.flush()?;
         self.keyspace.compact_range::<&[u8]>(..)
+    }
+
+    fn transact(
+        &self,
+        kind: Transactions,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        let mut attempt = |transaction: &Transaction| {
+            work(&mut Calls {
+                transaction,
+                keyspace: &self.keyspace,
+                kind,
+            })
+        };
+        loop {
+            let done = match kind {
+                Transactions::Optimistic => {
+                    let isolation = Isolation::default();
+                    self.db
+                        .transact_with(isolation, self.durability, &mut attempt)
+                }
+                Transactions::Locking => self.db.transact_locking(self.durability, &mut attempt),
+            };
+            match done {
+                // Windrow gives up after many tries.
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn update(&self, key: &[u8], change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
+        let changed = self.keyspace.update(key, |old| {
+            let mut value = old.unwrap_or_default().to_vec();
+            change(&mut value);
+            Some(value)
+        });
+        changed.map(drop)
+    }
+
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.keyspace.merge(key, operand)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        self.keyspace.delete_range(from..to)
+    }
+
+    fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        let entries = entries.map(|entry| (entry.key, entry.value));
+        self.keyspace.bulk_load(entries).map(drop)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -255,6 +332,29 @@ impl Engine for WindrowEngine {
     fn close(self) -> Result<()> {
         drop(self.keyspace);
         self.db.close()
+    }
+}
+
+/// The calls of a transaction.
+struct Calls<'a> {
+    transaction: &'a Transaction,
+    keyspace: &'a Keyspace,
+    kind: Transactions,
+}
+
+impl TransactionCalls for Calls<'_> {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let found = match self.kind {
+            Transactions::Optimistic => self.transaction.get(self.keyspace, key),
+            Transactions::Locking => self.transaction.get_for_update(self.keyspace, key),
+        }?;
+        let is_found = found.is_some();
+        *value = found.unwrap_or_default();
+        Ok(is_found)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.transaction.insert(self.keyspace, key, value)
     }
 }
 

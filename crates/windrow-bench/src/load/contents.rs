@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow::Result;
 
+use crate::load::kinds::Kind;
 use crate::load::record_work::RecordWorker;
 use crate::load::records::{Records, resize};
+use crate::load::sums::Sums;
 use crate::{DataSet, Engine, Load};
 
 /// The known contents of the store.
@@ -17,6 +19,8 @@ pub(crate) struct Contents {
     pub(crate) live: Option<LiveSet>,
     /// The records of the loads of YCSB.
     pub(crate) records: Option<Records>,
+    /// The sums of the loads on counters and postings.
+    pub(crate) sums: Option<Sums>,
     /// Live bytes.
     pub(crate) live_bytes: Option<u64>,
     /// All values have sizes of the data set.
@@ -36,13 +40,13 @@ impl Contents {
             sizes_are_known: true,
             ..Self::default()
         };
-        if fill.is_ycsb() {
-            nothing
+        match fill.contents() {
+            Kind::Records => nothing
                 .records
                 .insert(Records::default())
-                .make_space(data.num())?;
-        } else {
-            nothing.live = Some(LiveSet::new(data.num())?);
+                .make_space(data.num())?,
+            Kind::Entries => nothing.live = Some(LiveSet::new(data.num())?),
+            Kind::Counters | Kind::Postings => nothing.sums = Some(Sums::default()),
         }
         Ok(nothing)
     }
@@ -58,6 +62,12 @@ impl Contents {
             let (records, live_bytes) = RecordWorker::find(engine, data)?;
             self.records = Some(records);
             self.live_bytes = Some(live_bytes);
+        }
+        let kind = load.contents();
+        let has_sums = matches!(kind, Kind::Counters | Kind::Postings);
+        if has_sums && self.sums.is_none() {
+            let sums = Sums::of(engine, data, kind)?;
+            (self.sums, self.live_bytes) = (Some(sums), Some(sums.bytes));
         }
         if load.writes_indexes() && self.records.take().is_some() {
             // The store gets entries that are not records.

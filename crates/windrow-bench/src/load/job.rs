@@ -22,6 +22,7 @@ use crate::load::contents::Contents;
 use crate::load::kinds::{Companion, Maintenance, Work};
 use crate::load::outcome::{Done, Outcome, Totals};
 use crate::load::record_work::RecordWorker;
+use crate::load::sums::Sums;
 use crate::load::work::Worker;
 use crate::measure::caches::{DroppedCaches, sync};
 use crate::measure::gauge::Gauge;
@@ -121,6 +122,7 @@ impl<E: Engine> Job<'_, E> {
         // Whether the clock has ended the load: it has no other bound, or did not reach it.
         let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
         self.note(contents, &done.tally, is_cut);
+        self.check_sums(contents, &done.tally)?;
         Outcome {
             engine: self.engine,
             load: self.load,
@@ -142,7 +144,9 @@ impl<E: Engine> Job<'_, E> {
         // Its writes, or the last of several writes, depend on the clock or on the order of threads. The writes of
         // other loads do not depend on the order.
         let is_ordered = match self.load.work() {
-            Work::Records(_) | Work::Append | Work::MixGraph => is_shared,
+            Work::Records(_) | Work::Append | Work::MixGraph | Work::Count(_) | Work::Post(_) => {
+                is_shared
+            }
             _ => false,
         };
         contents.is_by_chance |=
@@ -155,6 +159,18 @@ impl<E: Engine> Job<'_, E> {
             // The sizes of overwritten and deleted values are unknown.
             contents.live_bytes = None;
         }
+    }
+
+    /// Checks the sums of a store of counters or postings after the load, if it changed them.
+    fn check_sums(&self, contents: &mut Contents, tally: &Tally) -> Result<()> {
+        let Some(before) = contents.sums.filter(|_| self.load.changes()) else {
+            return Ok(());
+        };
+        let sums = Sums::of(self.engine, self.data, self.load.contents())?;
+        sums.check(before, self.load, tally, self.threads() > 1)?;
+        contents.sums = Some(sums);
+        contents.live_bytes = Some(sums.bytes);
+        Ok(())
     }
 
     /// Whether the reads of the load follow from the seed. `is_cut`: the clock has ended it.
@@ -315,7 +331,7 @@ impl<E: Engine> Job<'_, E> {
                     live: contents.live.as_ref(),
                     stream: self.stream,
                     generation: self.generation,
-                    indexes: self.load.indexes(self.data.num()),
+                    indexes: self.args.indexes(self.load),
                     numbers: match contents.records {
                         Some(_) => self.data.records_max(),
                         None => self.data.num(),

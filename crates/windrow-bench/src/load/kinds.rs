@@ -1,5 +1,6 @@
 //! The kinds of work that loads are made of.
 
+use crate::Transactions;
 use crate::data::ycsb::Workload;
 
 /// Bytes of the values of fill100K.
@@ -23,6 +24,14 @@ pub(crate) enum Work {
     Replay,
     Insert,
     Records(Workload),
+    Count(Counting),
+    Post(Posting),
+    BulkLoad,
+    DeleteRange,
+    /// Scans from before the deleted range to behind it.
+    SeekAcross,
+    /// Takes the first entry of each of this number of queues in turn.
+    Pop(u64),
     Store(Maintenance),
     Machine(Machine),
 }
@@ -45,6 +54,57 @@ pub(crate) enum Keys {
 pub(crate) enum Direction {
     Forward,
     Backward,
+}
+
+/// An operation on counters: values that begin with a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// Puts zero at each key in order.
+    Fill,
+    Read,
+    /// Puts a number without a read.
+    Put,
+    /// Increments by the merge operator.
+    Merge,
+    /// Increments by a get and a put.
+    ReadPut,
+    /// Increments by an update in one step.
+    Update,
+    /// Increments two counters by two gets and two puts, in a transaction or not.
+    Pair(Option<Transactions>),
+}
+
+/// An operation on postings: values that are lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Posting {
+    Read,
+    /// Appends by the merge operator.
+    Merge,
+    /// Appends by a get and a put.
+    ReadPut,
+}
+
+/// What a store holds for loads. Loads on one kind do not know the values of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The entries of `db_bench`.
+    Entries,
+    /// YCSB's records.
+    Records,
+    Counters,
+    Postings,
+}
+
+impl Kind {
+    /// The loads that fill a store with it.
+    pub(crate) fn fills(self) -> &'static str {
+        match self {
+            Self::Entries => "fillseq or fillrandom",
+            Self::Records => "ycsb-load",
+            Self::Counters => "fillcounters",
+            Self::Postings => "mergepostings or appendpostings",
+        }
+    }
 }
 
 /// An operation on the whole store, once.

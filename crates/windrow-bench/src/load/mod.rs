@@ -1,9 +1,10 @@
 //! The loads: their names and properties.
 //!
-//! A [`Load`] holds no state. A new load is a variant and a row here; the loops of its work are in `work`,
-//! `read_work` and `record_work`.
+//! A [`Load`] holds no state. A new load is a variant here and a row in `rows`; the loops of its work are in `work` and in
+//! the other files whose names end so.
 
 pub(crate) mod contents;
+pub(crate) mod counter_work;
 pub(crate) mod errors;
 pub(crate) mod job;
 pub(crate) mod kinds;
@@ -11,17 +12,23 @@ pub(crate) mod machine;
 mod mix_work;
 pub(crate) mod mixgraph;
 pub(crate) mod outcome;
+mod posting_work;
+pub(crate) mod range_work;
 pub(crate) mod read_work;
 pub(crate) mod record_work;
 pub(crate) mod records;
 pub(crate) mod replay;
+mod rows;
 pub(crate) mod run;
+mod sums;
 pub(crate) mod work;
 
 use clap::ValueEnum;
 
+pub(crate) use self::rows::Amount;
 use crate::data::ycsb::Workload;
-use crate::load::kinds::{Companion, Direction, Keys, Machine, Maintenance, Work};
+use crate::load::kinds::{Companion, Counting, Keys, Kind, Maintenance, Posting, Work};
+use crate::{Feature, MergeOperator, Transactions};
 
 /// A load, named as in `db_bench` or after the workload of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,27 +147,40 @@ pub enum Load {
     /// YCSB F: 50 % reads, 50 % read-modify-writes, zipfian.
     #[value(name = "ycsb-f")]
     YcsbF,
-}
-
-/// The number of operations of a load.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Amount {
-    /// A fill: one operation per this number of keys.
-    Fill { keys_per_entry: u64 },
-    /// Writes: one operation per key.
-    Writes,
-    /// Deletes: one operation per key.
-    Deletes,
-    /// Reads, also with writes: one operation per this number of keys.
-    Reads { keys_per_op: u64 },
-    /// A fixed number, which only `ops` changes.
-    Fixed(u64),
-    /// A fixed number.
-    Always(u64),
-    /// One operation per key, which no argument changes.
-    Whole,
-    /// One operation per line.
-    Unknown,
+    /// Puts the number 0 at every key in order, into a new store of counters.
+    FillCounters,
+    /// Gets random counters.
+    ReadCounters,
+    /// Puts random counters, without a read.
+    PutCounters,
+    /// Increments random counters by the merge operator.
+    MergeCounters,
+    /// Increments random counters by a get and a put.
+    ReadPutCounters,
+    /// Increments random counters by an update in one step.
+    UpdateCounters,
+    /// Increments two random counters by two gets and two puts.
+    Pairs,
+    /// The same, each pair in an optimistic transaction.
+    OptimisticPairs,
+    /// The same, each pair in a locking transaction.
+    LockingPairs,
+    /// Appends to random lists by the merge operator, in a new store.
+    MergePostings,
+    /// Appends to random lists by a get and a put, in a new store.
+    AppendPostings,
+    /// Gets random lists.
+    ReadPostings,
+    /// Loads every key in order into a new store, past the write buffer.
+    BulkLoad,
+    /// Deletes the middle half of the keys: by one call, or key by key on an engine without such a call.
+    DeleteRange,
+    /// Scans from keys before the middle half to the first ones behind it.
+    SeekAcross,
+    /// Takes the first entry of the store, and deletes it.
+    PopQueue,
+    /// Takes the first entry of each of four parts of the keys in turn, and deletes it.
+    PopQueues,
 }
 
 impl Load {
@@ -174,92 +194,10 @@ impl Load {
         self.row().1
     }
 
-    fn row(self) -> (&'static str, Work, Amount) {
-        use Amount::{Always, Deletes, Fill, Fixed, Reads, Unknown, Whole, Writes};
-        use Work::{Delete, Read, Records, Seek, Store, Walk, Write};
-        const ALL: Amount = Fill { keys_per_entry: 1 };
-        const THOUSANDTH: Amount = Fill {
-            keys_per_entry: 1000,
-        };
-        const GETS: Amount = Reads { keys_per_op: 10 };
-        const SEEKS: Amount = Reads { keys_per_op: 50 };
-        const STEPS: Amount = Reads { keys_per_op: 1 };
-        // The amounts of db_bench: 5 GB and 1 GB.
-        const HASHES: Amount = Fixed(1_280_000);
-        const BLOCKS: Amount = Fixed(262_144);
-        match self {
-            Self::FillSeq => ("fillseq", Write(Keys::InOrder), ALL),
-            Self::FillBatch => ("fillbatch", Write(Keys::InOrder), ALL),
-            Self::FillRandom => ("fillrandom", Write(Keys::Random), ALL),
-            Self::FillUniqueRandom => ("filluniquerandom", Write(Keys::Shuffled), ALL),
-            Self::FillSync => ("fillsync", Write(Keys::Random), THOUSANDTH),
-            Self::Fill100K => ("fill100K", Write(Keys::Random), THOUSANDTH),
-            Self::Overwrite => ("overwrite", Write(Keys::Random), Writes),
-            Self::UpdateRandom => ("updaterandom", Work::Update, Writes),
-            Self::AppendRandom => ("appendrandom", Work::Append, Writes),
-            Self::DeleteSeq => ("deleteseq", Delete(Keys::InOrder), Deletes),
-            Self::DeleteRandom => ("deleterandom", Delete(Keys::Random), Deletes),
-            Self::ReadSeq => ("readseq", Walk(Direction::Forward), STEPS),
-            Self::ReadReverse => ("readreverse", Walk(Direction::Backward), STEPS),
-            Self::ReadToCache => ("readtocache", Walk(Direction::Forward), Whole),
-            Self::ReadRandom => ("readrandom", Read(Keys::Random), GETS),
-            Self::ReadRandomSmall => (
-                "readrandomsmall",
-                Read(Keys::Random),
-                Reads {
-                    keys_per_op: 10_000,
-                },
-            ),
-            Self::ReadMissing => ("readmissing", Read(Keys::Missing), GETS),
-            Self::ReadHot => ("readhot", Read(Keys::Hot), GETS),
-            Self::MultiReadRandom => ("multireadrandom", Work::MultiRead, GETS),
-            Self::NewIterator => ("newiterator", Work::Open, SEEKS),
-            Self::SeekRandom => ("seekrandom", Seek(None, None), SEEKS),
-            Self::Seek10 => ("seek10", Seek(Some(10), Some(Direction::Forward)), SEEKS),
-            Self::Seek100 => ("seek100", Seek(Some(100), Some(Direction::Forward)), SEEKS),
-            Self::FwdRange => ("fwdrange", Seek(None, Some(Direction::Forward)), SEEKS),
-            Self::RevRange => ("revrange", Seek(None, Some(Direction::Backward)), SEEKS),
-            Self::ReadWhileWriting => ("readwhilewriting", Read(Keys::Random), GETS),
-            Self::ReadWhileScanning => ("readwhilescanning", Read(Keys::Random), GETS),
-            Self::MultiReadWhileWriting => ("multireadwhilewriting", Work::MultiRead, GETS),
-            Self::NewIteratorWhileWriting => ("newiteratorwhilewriting", Work::Open, SEEKS),
-            Self::SeekRandomWhileWriting => ("seekrandomwhilewriting", Seek(None, None), SEEKS),
-            Self::FwdRangeWhileWriting => (
-                "fwdrangewhilewriting",
-                Seek(None, Some(Direction::Forward)),
-                SEEKS,
-            ),
-            Self::RevRangeWhileWriting => (
-                "revrangewhilewriting",
-                Seek(None, Some(Direction::Backward)),
-                SEEKS,
-            ),
-            Self::ReadRandomWriteRandom => ("readrandomwriterandom", Work::ReadOrWrite, GETS),
-            Self::MixGraph => ("mixgraph", Work::MixGraph, GETS),
-            Self::Replay => ("replay", Work::Replay, Unknown),
-            Self::Compact => ("compact", Store(Maintenance::Compact), Always(1)),
-            Self::Flush => ("flush", Store(Maintenance::Flush), Always(1)),
-            Self::WaitForCompaction => ("waitforcompaction", Store(Maintenance::Settle), Always(1)),
-            Self::Stats => ("stats", Store(Maintenance::Show), Always(0)),
-            Self::LevelStats => ("levelstats", Store(Maintenance::Show), Always(0)),
-            Self::XxHash => ("xxhash", Work::Machine(Machine::Hash32), HASHES),
-            Self::XxHash64 => ("xxhash64", Work::Machine(Machine::Hash64), HASHES),
-            Self::Xxh3 => ("xxh3", Work::Machine(Machine::Hash3), HASHES),
-            Self::Compress => ("compress", Work::Machine(Machine::Compress), BLOCKS),
-            Self::Uncompress => ("uncompress", Work::Machine(Machine::Decompress), BLOCKS),
-            Self::YcsbLoad => ("ycsb-load", Work::Insert, Whole),
-            Self::YcsbA => ("ycsb-a", Records(Workload::A), GETS),
-            Self::YcsbB => ("ycsb-b", Records(Workload::B), GETS),
-            Self::YcsbC => ("ycsb-c", Records(Workload::C), GETS),
-            Self::YcsbD => ("ycsb-d", Records(Workload::D), GETS),
-            Self::YcsbE => ("ycsb-e", Records(Workload::E), SEEKS),
-            Self::YcsbF => ("ycsb-f", Records(Workload::F), GETS),
-        }
-    }
-
     /// Whether the load starts from an empty store.
     pub fn is_fill(self) -> bool {
-        matches!(self.row().2, Amount::Fill { .. }) || self == Self::YcsbLoad
+        let is_whole = matches!(self, Self::YcsbLoad | Self::FillCounters);
+        matches!(self.row().2, Amount::Fill { .. }) || is_whole
     }
 
     /// The workload of a load on YCSB's records.
@@ -273,6 +211,41 @@ impl Load {
     /// Whether the load is one of YCSB's.
     pub fn is_ycsb(self) -> bool {
         self == Self::YcsbLoad || self.workload().is_some()
+    }
+
+    /// What its store holds.
+    pub(crate) fn contents(self) -> Kind {
+        match self.work() {
+            Work::Count(_) => Kind::Counters,
+            Work::Post(_) => Kind::Postings,
+            _ if self.is_ycsb() => Kind::Records,
+            _ => Kind::Entries,
+        }
+    }
+
+    /// Whether the load takes a store with anything in it, and leaves it as it is.
+    pub(crate) fn takes_anything(self) -> bool {
+        matches!(self.work(), Work::Store(_) | Work::Machine(_))
+    }
+
+    /// What it needs an engine to have.
+    pub fn feature(self) -> Option<Feature> {
+        match self.work() {
+            Work::Store(Maintenance::Compact) => Some(Feature::Compaction),
+            Work::Count(Counting::Pair(kind)) => kind.map(Transactions::feature),
+            Work::Count(Counting::Update) => Some(Feature::Updates),
+            Work::BulkLoad => Some(Feature::BulkLoads),
+            _ => self.merge_operator().map(|_| Feature::Merges),
+        }
+    }
+
+    /// The merge operator that it needs.
+    pub(crate) fn merge_operator(self) -> Option<MergeOperator> {
+        match self.work() {
+            Work::Count(Counting::Merge) => Some(MergeOperator::Add),
+            Work::Post(Posting::Merge) => Some(MergeOperator::Append),
+            _ => None,
+        }
     }
 
     /// Its companion thread.
@@ -299,7 +272,12 @@ impl Load {
             | Work::ReadOrWrite
             | Work::MixGraph
             | Work::Replay
+            | Work::BulkLoad
+            | Work::DeleteRange
+            | Work::Pop(_)
             | Work::Insert => true,
+            Work::Count(counting) => counting != Counting::Read,
+            Work::Post(posting) => posting != Posting::Read,
             Work::Records(workload) => workload.writes(),
             _ => false,
         }
@@ -309,7 +287,13 @@ impl Load {
     pub(crate) fn reads_beside_writes(self) -> bool {
         let mixes = !matches!(
             self.work(),
-            Work::Write(_) | Work::Delete(_) | Work::Insert | Work::Replay
+            Work::Write(_)
+                | Work::Delete(_)
+                | Work::Insert
+                | Work::Replay
+                | Work::BulkLoad
+                | Work::DeleteRange
+                | Work::Pop(_)
         );
         self.changes() && mixes || self.companion() == Some(Companion::Writer)
     }
@@ -319,9 +303,10 @@ impl Load {
         !self.changes() && !matches!(self.work(), Work::Store(_) | Work::Machine(_))
     }
 
-    /// Whether the load writes keys of indexes, which are not YCSB's records.
+    /// Whether the load writes entries of `db_bench`.
     pub(crate) fn writes_indexes(self) -> bool {
-        self.changes() && !self.is_ycsb() || self.companion() == Some(Companion::Writer)
+        self.changes() && self.contents() == Kind::Entries
+            || self.companion() == Some(Companion::Writer)
     }
 
     /// Whether these keys may exist from another load.
@@ -331,8 +316,11 @@ impl Load {
 
     /// Whether the load always leaves entries that are not YCSB's records.
     pub(crate) fn puts_indexes(self) -> bool {
-        matches!(self.work(), Work::Write(_) | Work::Update | Work::Append)
-            || self.companion() == Some(Companion::Writer)
+        let puts = matches!(
+            self.work(),
+            Work::Write(_) | Work::Update | Work::Append | Work::BulkLoad
+        );
+        puts || self.companion() == Some(Companion::Writer)
     }
 
     /// Whether the load writes values of other sizes than the data set's.
@@ -366,7 +354,11 @@ impl Load {
 
     /// Whether one thread runs the whole load.
     pub(crate) fn is_alone(self) -> bool {
-        self == Self::ReadToCache || matches!(self.work(), Work::Replay | Work::Store(_))
+        let is_alone = matches!(
+            self.work(),
+            Work::Replay | Work::Store(_) | Work::BulkLoad | Work::DeleteRange | Work::Pop(_)
+        );
+        self == Self::ReadToCache || is_alone
     }
 
     /// Whether a duration bounds the load: it is a load of random operations.
@@ -375,6 +367,10 @@ impl Load {
             self.work(),
             Work::Write(Keys::InOrder | Keys::Shuffled)
                 | Work::Delete(Keys::InOrder)
+                | Work::Count(Counting::Fill)
+                | Work::BulkLoad
+                | Work::DeleteRange
+                | Work::Pop(_)
                 | Work::Walk(_)
                 | Work::Store(_)
                 | Work::Insert

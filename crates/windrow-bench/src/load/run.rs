@@ -27,9 +27,15 @@ pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
             E::KEY_BYTES_MAX
         )));
     }
-    if args.loads().contains(&Load::Compact) && !E::COMPACTS {
-        let message = format!("{} has no full compaction", E::NAME);
-        return Err(Error::invalid_argument(message));
+    let needs = |load: &Load| Some((load.name(), load.feature()?));
+    for (load, feature) in args.loads().iter().filter_map(needs) {
+        if !E::FEATURES.contains(&feature) {
+            return Err(Error::invalid_argument(format!(
+                "{} has no {}, which {load} needs",
+                E::NAME,
+                feature.name()
+            )));
+        }
     }
     Ok(())
 }
@@ -123,12 +129,8 @@ pub(crate) fn stream(before: &[Load], load: Load) -> u64 {
 }
 
 fn no_data(load: Load) -> Error {
-    let fills = if load.is_ycsb() {
-        "ycsb-load"
-    } else {
-        "fillseq or fillrandom"
-    };
-    Error::invalid_argument(format!("{} needs data: put {fills} before it", load.name()))
+    let (name, fills) = (load.name(), load.contents().fills());
+    Error::invalid_argument(format!("{name} needs data: put {fills} before it"))
 }
 
 /// Whether a store of the engine is in `folder`.

@@ -54,6 +54,13 @@ pub(crate) struct EntryBuffers {
     pub(crate) value: Vec<u8>,
 }
 
+impl EntryBuffers {
+    /// Bytes of the key and the value.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.key.len() + self.value.len()) as u64
+    }
+}
+
 impl<E: Engine> Worker<'_, E> {
     /// Runs the part `lane` of the `total` steps of the load.
     pub(crate) fn run(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
@@ -68,6 +75,12 @@ impl<E: Engine> Worker<'_, E> {
             Work::Walk(direction) => self.walk(lane, total, direction),
             Work::Open => self.open(lane),
             Work::Seek(nexts, direction) => self.seek(lane, nexts, direction),
+            Work::Count(counting) => self.count(lane, counting),
+            Work::Post(posting) => self.post(lane, posting),
+            Work::BulkLoad => self.bulk_load(lane),
+            Work::DeleteRange => self.delete_middle(lane),
+            Work::SeekAcross => self.seek_across(lane),
+            Work::Pop(queues) => self.pop(lane, queues),
             Work::MixGraph => match self.mixture {
                 Some(mixture) => self.mix(lane, mixture),
                 None => Ok(Tally::default()),
@@ -156,7 +169,13 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Makes the key of `index` and its value in this load.
     #[inline]
-    fn make(&self, index: u64, size: Option<usize>, key: &mut Vec<u8>, value: &mut Vec<u8>) {
+    pub(crate) fn make(
+        &self,
+        index: u64,
+        size: Option<usize>,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) {
         self.data.key(index, key);
         let large = (self.load == Load::Fill100K).then_some(LARGE_VALUE_BYTES);
         match size.or(large) {
@@ -167,7 +186,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Records the write of the key of `index`.
     #[inline]
-    fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
+    pub(crate) fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
         tally.user_bytes += bytes as u64;
         if self.live.is_some_and(|live| live.insert(index)) {
             tally.added_bytes += bytes as u64;
@@ -257,12 +276,8 @@ impl<E: Engine> Worker<'_, E> {
                 Keys::InOrder => step % self.data.num(),
                 _ => self.random(step),
             };
-            self.data.key(index, &mut key);
+            self.remove(index, &mut key, tally);
             tally.user_bytes += key.len() as u64;
-            if self.live.is_some_and(|live| live.remove(index)) {
-                let value = self.data.value_size(&key, self.generation);
-                tally.garbage_bytes += (key.len() + value) as u64;
-            }
             self.engine.delete(&key)
         })
     }

@@ -60,6 +60,16 @@ operations! {
     BatchWrite = "batch-write",
     /// The open and close of a scan.
     Open = "open",
+    /// A merge of an operand.
+    Merge = "merge",
+    /// A transaction.
+    Transaction = "transaction",
+    /// A load of an entry past the write buffer, with its part of the latency.
+    BulkLoad = "bulk-load",
+    /// A delete of a key by a range delete, with its part of the latency.
+    DeleteRange = "range-delete",
+    /// A read of the first entry of a queue, and its delete.
+    Pop = "pop",
     /// A full compaction.
     Compact = "compact",
     /// A flush.

@@ -210,9 +210,18 @@ fn a_fault_fails_the_run() {
 #[test]
 fn unsupported_loads_are_refused_before_the_first_load() {
     let open = |_: &Path| -> Result<FaultyEngine> { unreachable!("nothing is opened") };
-    let args = args("fillseq,compact --num 10");
-    let error = run_loads::<FaultyEngine>(&args, open, &Unseen, |_| Ok(())).unwrap_err();
-    assert!(error.to_string().contains("compaction"), "{error}");
+    for (line, says) in [
+        ("fillseq,compact", "compaction"),
+        ("fillcounters,updatecounters", "updates"),
+        ("fillcounters,optimisticpairs", "optimistic"),
+        ("fillcounters,lockingpairs", "locking"),
+        ("fillcounters,mergecounters", "merge operators"),
+        ("bulkload", "bulk loads"),
+    ] {
+        let args = args(line);
+        let error = run_loads::<FaultyEngine>(&args, open, &Unseen, |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains(says), "{line}: {error}");
+    }
 }
 
 #[test]
@@ -294,6 +303,51 @@ fn every_read_of_indexes_is_checked() {
         if scans.contains(&load) || load == mix {
             let error = FaultyEngine::run(Fault::ReversesScans, &line).expect_err(load);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
+        }
+    }
+}
+
+#[test]
+fn counters_postings_ranges_and_queues_are_checked() {
+    for (line, faults) in [
+        (
+            "fillcounters,readputcounters --num 100 --ops 300",
+            vec![Fault::LosesARecord, Fault::CutsValues, Fault::LosesAnUpdate],
+        ),
+        (
+            "fillcounters,pairs --num 100 --ops 300",
+            vec![Fault::LosesAnUpdate, Fault::MixesUpValues],
+        ),
+        ("fillcounters --num 100", vec![Fault::SkipsEverySecondEntry]),
+        (
+            "appendpostings --num 60 --writes 300",
+            vec![Fault::LosesARecord, Fault::CutsValues, Fault::LosesAnUpdate],
+        ),
+        (
+            "fillseq,deleterange,seekacross --num 100",
+            vec![
+                Fault::KeepsDeletedKeys,
+                Fault::EndsScansEarly,
+                Fault::MixesUpValues,
+            ],
+        ),
+        (
+            "fillseq,popqueue --num 100 --deletes 60",
+            vec![
+                Fault::KeepsDeletedKeys,
+                Fault::LosesARecord,
+                Fault::MixesUpValues,
+            ],
+        ),
+        (
+            "fillseq,popqueues --num 100 --deletes 60",
+            vec![Fault::KeepsDeletedKeys, Fault::LosesARecord],
+        ),
+    ] {
+        FaultyEngine::run(Fault::None, line).unwrap();
+        for fault in faults {
+            let error = FaultyEngine::run(fault, line).expect_err(line);
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{line}: {error}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod arguments;
 mod data_set;
 mod faulty_engine;
+mod features;
 mod loads;
 mod no_op_engine;
 mod runs;

@@ -207,6 +207,11 @@ fn loops_allocate_nothing_per_operation() {
         Load::RevRange,
         Load::ReadRandomWriteRandom,
         Load::MixGraph,
+        Load::FillCounters,
+        Load::ReadCounters,
+        Load::PutCounters,
+        Load::ReadPutCounters,
+        Load::Pairs,
     ] {
         let args = BenchArgs {
             batch_size: 7,

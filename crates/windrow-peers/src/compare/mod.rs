@@ -16,7 +16,7 @@ use windrow_bench::campaign::{
     Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, settings_lines,
     settings_object, shell_words,
 };
-use windrow_bench::{BenchArgs, Report, print, print_object};
+use windrow_bench::{BenchArgs, Load, Report, print, print_object};
 
 use self::suite::{Group, Suite};
 use crate::engines::EngineName;
@@ -35,6 +35,7 @@ Examples:
     ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f --mix SD --records 5000000 --ops 500000
   windrow-peers compare --suite standard --campaign standard.jsonl --keep-going
   windrow-peers compare --suite standard --scale 0.01 --rounds 1 --cache-bytes 16M
+  windrow-peers compare --suite features --campaign features.jsonl --keep-going
   windrow-peers compare --suite beyond --memory 1G --campaign beyond.jsonl
 
 With --campaign, the same command resumes an interrupted comparison.")]
@@ -101,6 +102,7 @@ impl CompareArgs {
                 rounds: self.rounds.unwrap_or(ROUNDS),
                 without: Vec::new(),
                 loads: None,
+                leaves_out: false,
                 arguments: self.bench.clone(),
             }]);
         };
@@ -134,12 +136,23 @@ impl CompareArgs {
 }
 
 impl Group {
+    /// The loads of the suite that `engine` runs.
+    fn loads_of(&self, engine: EngineName) -> Option<String> {
+        let has = |name: &&str| {
+            let load = Load::from_str(name, false);
+            !self.leaves_out || load.is_ok_and(|load| engine.has(load))
+        };
+        let loads = self.loads?.split(',').filter(has);
+        Some(loads.collect::<Vec<_>>().join(","))
+    }
+
     /// The run of `engine` in `round`.
     fn order(&self, engine: EngineName, round: u32) -> Order {
         let mut arguments = vec!["--engine".to_owned(), engine.name().to_owned()];
-        arguments.extend(self.arguments.iter().cloned());
+        let own = self.loads_of(engine).into_iter();
+        arguments.extend(own.chain(self.arguments.iter().cloned()));
         Order {
-            label: format!("{} {} {round}", engine.name(), self.arguments.join(" ")),
+            label: format!("{} {} {round}", engine.name(), arguments[2..].join(" ")),
             engine: engine.name().to_owned(),
             round,
             group: self.name.clone(),
@@ -172,7 +185,9 @@ fn checked(group: &Group, engine: EngineName) -> Result<BenchArgs> {
             "each run has its own folder: give --folder before the loads, and no --db",
         ),
         (
-            group.loads.is_some_and(|own| own != loads.join(",")),
+            group
+                .loads_of(engine)
+                .is_some_and(|own| own != loads.join(",")),
             "a suite has its own loads: give only settings",
         ),
     ];

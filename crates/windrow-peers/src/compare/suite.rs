@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use windrow::{Error, Result};
 use windrow_bench::Mix;
 
+use crate::engines::WINDROW_BUFFERED;
 use crate::run::RunArgs;
 
 /// A named list of groups.
@@ -21,6 +22,9 @@ pub(super) enum Suite {
     /// Reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines of
     /// the suite small
     Cached,
+    /// Transactions, merges, range deletes, bulk loads and queues, three times. An engine without a feature leaves out
+    /// its loads
+    Features,
     /// `db_bench`'s loads, mixgraph and YCSB A to F on data of four times --memory, which must be among the settings,
     /// three times. Caches are dropped before each load, and a load of random operations ends after --duration
     /// [default: 30]
@@ -38,7 +42,9 @@ pub(super) struct Group {
     pub(super) without: Vec<&'static str>,
     /// The loads of the suite.
     pub(super) loads: Option<&'static str>,
-    /// Loads and settings, without the engine. The last of two equal settings counts.
+    /// Whether an engine leaves out the loads for which it lacks a feature.
+    pub(super) leaves_out: bool,
+    /// Settings without the engine, and loads if they are not of the suite. The last of two equal settings counts.
     pub(super) arguments: Vec<String>,
 }
 
@@ -66,6 +72,36 @@ const OWN_SETTINGS: [&str; 2] = ["--value-size", "--mix"];
 const SEPARATING: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
 /// The engine that bypasses the page cache. It would gain nothing in memory.
 const BYPASSING: &str = "rocksdb-direct-io";
+/// Engines with transactions that otherwise do the same as others.
+const TRANSACTIONAL: [&str; 4] = [
+    "rocksdb-optimistic",
+    "rocksdb-locking",
+    "fjall-optimistic",
+    "fjall-single-writer",
+];
+/// Counters of the suite features, and operations on them, at the scale 1.
+const COUNTERS: f64 = 5e5;
+const INCREMENTS: f64 = 2e5;
+/// Counters that threads increment at the same time, at any scale.
+const HOT_COUNTERS: &str = "1000";
+/// Merges, each read with the ones before it.
+const MERGES: f64 = 1e6;
+/// Lists of postings.
+const LISTS: f64 = 5e3;
+/// Entries of bulk loads, and of stores of which half is deleted.
+const RANGE_ENTRIES: f64 = 2e6;
+const QUEUE_ENTRIES: f64 = 8e5;
+/// The calls without a transaction come first, and each kind of transaction is beside them.
+const TRANSACTION_LOADS: &str =
+    "fillcounters,readputcounters,updatecounters,pairs,optimisticpairs,lockingpairs";
+/// The first gets are those of plain values.
+const COUNTER_LOADS: &str =
+    "fillcounters,putcounters,readcounters,readputcounters,mergecounters,readcounters";
+const POSTING_LOADS: &str = "appendpostings,readpostings,mergepostings,readpostings";
+/// The hot keys are beside the deleted range.
+const RANGE_LOADS: &str = "fillbatch,readhot,seek10,deleterange,readhot,seekacross";
+const BULK_LOADS: &str = "fillseq,readrandom,bulkload,readrandom";
+const QUEUE_LOADS: &str = "fillbatch,popqueue,fillbatch,popqueues";
 /// Data over memory in the suite beyond.
 const BEYOND: f64 = 4.0;
 /// The fill writes everything, for any time, so all engines read the same data. mixgraph writes values of other sizes,
@@ -109,6 +145,7 @@ impl Suite {
             Self::Ycsb => sizes.ycsb(),
             Self::Large => sizes.large(),
             Self::Cached => sizes.cached(),
+            Self::Features => sizes.features(),
             Self::Beyond => sizes.beyond()?,
         })
     }
@@ -132,13 +169,13 @@ impl Sizes<'_> {
     }
 
     fn group(&self, name: &str, rounds: u32, loads: &'static str, own: &[&str]) -> Group {
-        let words = std::iter::once(&loads).chain(own);
-        let arguments = words.map(|&word| word.to_owned());
+        let arguments = own.iter().map(|&word| word.to_owned());
         Group {
             name: name.to_owned(),
             rounds,
-            without: vec![BYPASSING],
+            without: [&TRANSACTIONAL[..], &[BYPASSING]].concat(),
             loads: Some(loads),
+            leaves_out: false,
             arguments: arguments.chain(self.settings.iter().cloned()).collect(),
         }
     }
@@ -193,6 +230,64 @@ impl Sizes<'_> {
         vec![group]
     }
 
+    /// Loads on what engines have beyond puts, gets, deletes and scans.
+    fn features(&self) -> Vec<Group> {
+        let counters = self.scaled(COUNTERS);
+        let (increments, merges) = (self.scaled(INCREMENTS), self.scaled(MERGES));
+        let (entries, queued) = (self.scaled(RANGE_ENTRIES), self.scaled(QUEUE_ENTRIES));
+        let (lists, gets) = (self.scaled(LISTS), self.scaled(OPERATIONS));
+        let transactions = |name: &str, own: &[&str]| {
+            let common = ["--num", &counters, "--ops", &increments, "--threads", "4"];
+            let common = [&common[..], own].concat();
+            let mut group = self.group(name, 3, TRANSACTION_LOADS, &common);
+            group.without.retain(|name| !TRANSACTIONAL.contains(name));
+            group
+        };
+        let counting = |name: &str, own: &[&str]| {
+            let common = ["--num", HOT_COUNTERS, "--ops", &merges, "--value-size", "8"];
+            self.group(name, 3, COUNTER_LOADS, &[&common[..], own].concat())
+        };
+        let mut groups = vec![
+            transactions("transactions on all of the keys", &[]),
+            transactions(
+                "transactions on 1,000 hot keys",
+                &["--hot-keys", HOT_COUNTERS],
+            ),
+            counting("1,000 counters", &[]),
+            counting("1,000 counters, read before any flush", &["--unsettled"]),
+            self.group(
+                "lists of postings",
+                3,
+                POSTING_LOADS,
+                &["--num", &lists, "--writes", &merges, "--reads", &gets],
+            ),
+            self.group(
+                "half of the keys deleted",
+                3,
+                RANGE_LOADS,
+                &["--num", &entries, "--reads", &gets],
+            ),
+            self.group(
+                "bulk loads",
+                3,
+                BULK_LOADS,
+                &["--num", &entries, "--reads", &gets],
+            ),
+            self.group(
+                "one queue, and four in turn",
+                3,
+                QUEUE_LOADS,
+                &["--num", &queued],
+            ),
+        ];
+        for group in &mut groups {
+            group.leaves_out = true;
+            group.without.extend(SEPARATING);
+            group.without.push(WINDROW_BUFFERED);
+        }
+        groups
+    }
+
     /// Loads on data that is larger than the memory of the settings.
     fn beyond(&self) -> Result<Vec<Group>> {
         let words = ["--engine", "windrow", "fillseq"].map(str::to_owned);
@@ -225,12 +320,12 @@ impl Sizes<'_> {
         let plain = [&plain[..], &common].concat();
         let name = "values of 200 bytes beyond memory";
         let mut plain = self.group(name, 3, BEYOND_LOADS, &plain);
-        plain.without = SEPARATING.to_vec();
+        plain.without = [&TRANSACTIONAL[..], &SEPARATING].concat();
         // The bench keeps the state of each record, and bounds new ones by the operations.
         let ycsb = ["--mix", "SD", "--records", &records, "--ops", &records];
         let ycsb = [&ycsb[..], &common].concat();
         let mut ycsb = self.group("YCSB with the mix SD beyond memory", 3, YCSB, &ycsb);
-        ycsb.without.clear();
+        ycsb.without = TRANSACTIONAL.to_vec();
         Ok(vec![plain, ycsb])
     }
 }

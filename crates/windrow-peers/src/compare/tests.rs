@@ -76,13 +76,28 @@ fn wrong_settings_are_refused_before_the_first_run() {
         let says = refused.is_some_and(|error| error.to_string().contains("keys of 511"));
         assert_eq!(says, engine.name() == "lmdb", "{}", engine.name());
     }
-    let args = parsed(&["fillseq,compact"]);
-    for engine in EngineName::value_variants() {
-        let refused = checked(&args.groups().unwrap()[0], *engine).err();
-        let has_none = ["redb", "lmdb"].contains(&engine.name());
-        let says = refused.is_some_and(|error| error.to_string().contains("no full compaction"));
-        assert_eq!(says, has_none, "{}", engine.name());
+    for load in [
+        Load::Compact,
+        Load::OptimisticPairs,
+        Load::LockingPairs,
+        Load::BulkLoad,
+    ] {
+        let fill = if load.name().ends_with("pairs") {
+            "fillcounters"
+        } else {
+            "fillseq"
+        };
+        let args = parsed(&[&format!("{fill},{}", load.name())]);
+        for &engine in EngineName::value_variants() {
+            let refused = checked(&args.groups().unwrap()[0], engine).err();
+            let says = refused.is_some_and(|error| {
+                let needs = format!("which {} needs", load.name());
+                error.to_string().contains(&needs)
+            });
+            assert_eq!(says, !engine.has(load), "{}", engine.name());
+        }
     }
+    assert!(EngineName::Windrow.has(Load::LockingPairs));
 }
 
 #[test]
@@ -130,8 +145,11 @@ fn redundant_engines_take_part_only_if_named() {
         let are_small = group == 0 || group == last;
         for engine in every {
             let keeps_apart = ["blobdb", "blobdb-direct", "fjall-separated"];
+            let has_transactions =
+                engine.has(Load::OptimisticPairs) != engine.has(Load::LockingPairs);
             let is_left_out = are_small && keeps_apart.contains(&engine.name())
-                || engine.name() == "rocksdb-direct-io";
+                || engine.name() == "rocksdb-direct-io"
+                || has_transactions && !["lmdb", "redb"].contains(&engine.name());
             assert_eq!(engines.contains(engine), !is_left_out, "{}", engine.name());
         }
     }
@@ -265,14 +283,73 @@ fn the_data_of_the_suite_beyond_is_four_times_the_memory() {
         );
     }
     // Engines that separate large values take part where values are large.
-    let every = EngineName::value_variants();
     let args = beyond(&["--memory", "64M"]);
     let engines: Vec<_> = groups.iter().map(|group| args.engines(group)).collect();
-    assert_eq!(engines[1], every);
+    let repeats = [
+        "fjall-optimistic",
+        "fjall-single-writer",
+        "rocksdb-optimistic",
+        "rocksdb-locking",
+    ];
+    for engine in EngineName::value_variants() {
+        let takes_part = engines[1].contains(engine);
+        assert_eq!(
+            takes_part,
+            !repeats.contains(&engine.name()),
+            "{}",
+            engine.name()
+        );
+    }
     assert!(
         engines[0]
             .iter()
             .all(|engine| !engine.name().contains("separated"))
     );
     assert!(engines[0].contains(&EngineName::Windrow));
+}
+
+#[test]
+fn every_engine_runs_what_it_has_of_the_features() {
+    let args = parsed(&["--suite", "features", "--scale", "0.0005", "--rounds", "1"]);
+    let groups = args.groups().unwrap();
+    assert_eq!(groups.len(), 8);
+    for group in &groups {
+        let engines = args.engines(group);
+        assert!(engines.contains(&EngineName::Windrow));
+        assert!(!engines.contains(&EngineName::WindrowBuffered));
+        let all = group.loads_of(EngineName::Windrow);
+        assert_eq!(all.as_deref(), group.loads);
+        for engine in engines {
+            checked(group, engine).unwrap();
+            let run = run_of(&group.order(engine, 0)).unwrap();
+            let mut loads = Vec::new();
+            measure(run.engine, run.min_blob_bytes, &run.bench, |report| {
+                assert_eq!(report.engine, engine.name());
+                assert!(report.ops > 0, "{} on {}", report.name, report.engine);
+                loads.push(report.name.clone());
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(Some(loads.join(",")), group.loads_of(engine));
+        }
+    }
+    // Engines with one kind of transactions run it beside the calls without one.
+    let of = |name| {
+        let engines = EngineName::value_variants().iter();
+        let engine = engines.copied().find(|engine| engine.name() == name)?;
+        groups[0].loads_of(engine)
+    };
+    for (name, own) in [
+        ("rocksdb-optimistic", "optimisticpairs"),
+        ("rocksdb-locking", "lockingpairs"),
+        ("fjall-optimistic", "optimisticpairs"),
+        ("fjall-single-writer", "lockingpairs"),
+        ("lmdb", "lockingpairs"),
+        ("redb", "lockingpairs"),
+    ] {
+        if let Some(loads) = of(name) {
+            let expected = format!("fillcounters,readputcounters,updatecounters,pairs,{own}");
+            assert_eq!(loads, expected, "{name}");
+        }
+    }
 }

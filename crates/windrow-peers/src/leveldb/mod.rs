@@ -11,7 +11,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use windrow::Result;
-use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
+use windrow_bench::{
+    BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Scan, wait_until_quiet,
+};
 
 use self::ffi::{Batch, Database, Iterator};
 use crate::idled::Idled;
@@ -64,7 +66,7 @@ fn file_bytes(asked: Option<u64>) -> usize {
 
 impl Engine for LevelDb {
     const NAME: &'static str = "leveldb";
-    const COMPACTS: bool = true;
+    const FEATURES: &'static [Feature] = &[Feature::Compaction];
     const SETTLES_BY_QUIET: bool = true;
     type Scan<'a> = LevelScan<'a>;
 

@@ -2,6 +2,8 @@
 //!
 //! - It has no write buffer, no cache, no filters and no compression. Its pages are in the system's page cache, which
 //!   counts as its resident memory and which no setting bounds. Pages that it reads do not count as bytes read.
+//! - It has one writer at a time, so its transactions are locking ones, with a lock on the whole store. A bulk load appends
+//!   (`MDB_APPEND`) in one transaction. A range delete is one call that deletes key by key.
 //! - Each put is a transaction, and so is each get, which sees the latest puts in no other way. LMDB could renew one
 //!   transaction for all gets of a thread, but the binding has no call for that: it allocates a small object for each.
 //! - A thread keeps its slot in the table of readers, so gets take no lock. A thread has one read transaction at a
@@ -14,7 +16,9 @@ mod store;
 use std::path::Path;
 
 use windrow::Result;
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape};
+use windrow_bench::{
+    Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, TransactionCalls, Transactions,
+};
 
 pub(crate) use self::store::Position;
 use self::store::Store;
@@ -61,6 +65,12 @@ impl Engine for Lmdb {
     const NAME: &'static str = "lmdb";
     // LMDB's default.
     const KEY_BYTES_MAX: usize = 511;
+    const FEATURES: &'static [Feature] = &[
+        Feature::LockingTransactions,
+        Feature::Updates,
+        Feature::RangeDeletes,
+        Feature::BulkLoads,
+    ];
     const MARKER: &'static str = "data.mdb";
     type Scan<'a> = Position<'a>;
 
@@ -91,6 +101,31 @@ impl Engine for Lmdb {
 
     fn scan(&self) -> Result<Position<'_>> {
         self.store.position()
+    }
+
+    fn transact(
+        &self,
+        _: Transactions,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        self.store.transact(work)
+    }
+
+    fn update(&self, key: &[u8], change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
+        let mut value = Vec::new();
+        self.store.transact(&mut |calls| {
+            calls.get(key, &mut value)?;
+            change(&mut value);
+            calls.put(key, &value)
+        })
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        self.store.delete_range(from, to)
+    }
+
+    fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        self.store.append(entries)
     }
 
     /// Syncs; there is no background work.

@@ -28,10 +28,11 @@ use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{
-    CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoRange, RoRevRange, RoTxn, WithTls,
+    CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoRange, RoRevRange, RoTxn,
+    RwTxn, WithTls,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{Answer, Entry, Scan};
+use windrow_bench::{Answer, Entry, Scan, TransactionCalls};
 
 /// An open environment and its one database.
 pub(super) struct Store {
@@ -82,6 +83,35 @@ impl Store {
         deleted.and_then(|_| transaction.commit()).map_err(failed)
     }
 
+    /// Deletes all keys from `from` on that are before `to`.
+    pub(super) fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        let mut transaction = self.env.write_txn().map_err(failed)?;
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        let deleted = self.database.delete_range(&mut transaction, &range);
+        deleted.and_then(|_| transaction.commit()).map_err(failed)
+    }
+
+    /// Puts `entries`, whose keys are behind all others, in one transaction.
+    pub(super) fn append(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        let mut transaction = self.env.write_txn().map_err(failed)?;
+        for Entry { key, value } in entries {
+            self.database
+                .put_with_flags(&mut transaction, PutFlags::APPEND, &key, &value)
+                .map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+
+    /// Runs `work` in a transaction.
+    pub(super) fn transact(
+        &self,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        let mut calls = Calls(self.env.write_txn().map_err(failed)?, self);
+        work(&mut calls)?;
+        calls.0.commit().map_err(failed)
+    }
+
     pub(super) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let transaction = self.env.read_txn().map_err(failed)?;
         self.get_in(&transaction, key, value)
@@ -116,6 +146,20 @@ impl Store {
 
     pub(super) fn sync(&self) -> Result<()> {
         self.env.force_sync().map_err(failed)
+    }
+}
+
+/// The calls of a transaction.
+struct Calls<'a>(RwTxn<'a>, &'a Store);
+
+impl TransactionCalls for Calls<'_> {
+    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.1.get_in(&self.0, key, value)
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let put = self.1.database.put(&mut self.0, key, value);
+        put.map_err(failed)
     }
 }
 

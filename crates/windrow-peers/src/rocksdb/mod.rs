@@ -10,15 +10,22 @@
 //! positions, and its replay does not restore unfinished blob files. Writers do not insert into the memtable
 //! concurrently. So its figures are those of an engine that promises less.
 
+mod transactions;
+
 use std::marker::PhantomData;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rocksdb::{
-    DB, DBRawIterator, Options, ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
+    DB, DBAccess, DBRawIteratorWithThreadMode, IngestExternalFileOptions, OptimisticTransactionDB,
+    Options, ReadOptions, SstFileWriter, TransactionDB, WaitForCompactOptions, WriteBatch,
+    WriteOptions,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
+use windrow_bench::{
+    Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, MergeOperator, Scan,
+};
 
+use self::transactions::TransactionalRocksDb;
 use crate::settings::{Reported, Settings, reported};
 
 /// Where large values are.
@@ -67,11 +74,19 @@ impl Kind for DirectBlobs {
     const WRITES_DIRECTLY: bool = true;
 }
 
+/// RocksDB with optimistic transactions.
+pub(crate) type Optimistic = TransactionalRocksDb<OptimisticTransactionDB>;
+/// RocksDB with locking transactions.
+pub(crate) type Locking = TransactionalRocksDb<TransactionDB>;
+
 /// An open RocksDB.
 pub(crate) struct RocksDb<K> {
     db: DB,
     /// For gets: without them the binding makes new ones for each get.
     read_options: ReadOptions,
+    /// For the files of bulk loads.
+    options: Options,
+    folder: PathBuf,
     write_options: WriteOptions,
     settings: Reported,
     kind: PhantomData<fn() -> K>,
@@ -85,23 +100,13 @@ impl<K: Kind> RocksDb<K> {
             // Memtables, filters and the bench's own checks need the rest.
             settings.cache_bytes = usize::try_from(memory / 8 * 3).unwrap_or(usize::MAX);
         }
-        let mut reported = options::<K>(&settings, min_blob_bytes);
-        let text = reported
-            .iter()
-            .map(|(name, value)| format!("{name}={value};"));
-        let mut options = Options::default()
-            .get_options_from_string(text.collect::<String>())
-            .map_err(failed)?;
-        options.create_if_missing(true);
-        let mut write_options = WriteOptions::default();
-        write_options.set_sync(settings.sync);
-        reported.insert("sync".to_owned(), settings.sync.to_string());
-        // The version of RocksDB itself follows the plus sign.
-        reported.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
+        let (options, write_options, reported) = opening::<K>(&settings, args, min_blob_bytes)?;
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self {
             db,
             read_options: ReadOptions::default(),
+            options,
+            folder: folder.to_owned(),
             write_options,
             settings: reported,
             kind: PhantomData,
@@ -109,8 +114,34 @@ impl<K: Kind> RocksDb<K> {
     }
 }
 
+/// The options of a store, those of its writes, and the settings in reports.
+fn opening<K: Kind>(
+    settings: &Settings,
+    args: &BenchArgs,
+    min_blob_bytes: u64,
+) -> Result<(Options, WriteOptions, Reported)> {
+    let mut reported = options::<K>(settings, args.merge_operator(), min_blob_bytes);
+    let text = reported
+        .iter()
+        .map(|(name, value)| format!("{name}={value};"));
+    let mut options = Options::default()
+        .get_options_from_string(text.collect::<String>())
+        .map_err(failed)?;
+    options.create_if_missing(true);
+    let mut write_options = WriteOptions::default();
+    write_options.set_sync(settings.sync);
+    reported.insert("sync".to_owned(), settings.sync.to_string());
+    // The version of RocksDB itself follows the plus sign.
+    reported.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
+    Ok((options, write_options, reported))
+}
+
 /// The options in RocksDB's own words.
-fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
+fn options<K: Kind>(
+    settings: &Settings,
+    merge_operator: Option<MergeOperator>,
+    min_blob_bytes: u64,
+) -> Reported {
     let compression = if settings.compressed {
         "kLZ4Compression"
     } else {
@@ -148,6 +179,17 @@ fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
             settings.level0_runs.map(|runs| runs.to_string()),
         ),
         (
+            "merge_operator",
+            merge_operator.map(|operator| {
+                let name = match operator {
+                    MergeOperator::Add => "uint64add",
+                    // Its separator is a comma.
+                    MergeOperator::Append => "stringappend",
+                };
+                name.to_owned()
+            }),
+        ),
+        (
             "max_background_jobs",
             settings.background_threads.map(|jobs| jobs.to_string()),
         ),
@@ -181,9 +223,19 @@ fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
 
 impl<K: Kind> Engine for RocksDb<K> {
     const NAME: &'static str = K::NAME;
-    const COMPACTS: bool = true;
+    const FEATURES: &'static [Feature] = if K::HAS_BLOBS {
+        // Ingested files would hold large values, too.
+        &[Feature::Compaction, Feature::Merges, Feature::RangeDeletes]
+    } else {
+        &[
+            Feature::Compaction,
+            Feature::Merges,
+            Feature::RangeDeletes,
+            Feature::BulkLoads,
+        ]
+    };
     type Scan<'a>
-        = RocksScan<'a>
+        = RocksScan<'a, DB>
     where
         K: 'a;
 
@@ -233,7 +285,7 @@ impl<K: Kind> Engine for RocksDb<K> {
         Ok(())
     }
 
-    fn scan(&self) -> Result<RocksScan<'_>> {
+    fn scan(&self) -> Result<RocksScan<'_, DB>> {
         // The binding makes new options for each iterator, since they must outlive it.
         Ok(RocksScan(self.db.raw_iterator()))
     }
@@ -252,6 +304,35 @@ impl<K: Kind> Engine for RocksDb<K> {
     fn compact(&self) -> Result<()> {
         self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
         Ok(())
+    }
+
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        let options = &self.write_options;
+        self.db.merge_opt(key, operand, options).map_err(failed)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        batch.delete_range(from, to);
+        self.db
+            .write_opt(batch, &self.write_options)
+            .map_err(failed)
+    }
+
+    /// Writes one file beside the store and moves it in.
+    fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        let path = self.folder.join("bulk_load.sst");
+        let mut writer = SstFileWriter::create(&self.options);
+        writer.open(&path).map_err(failed)?;
+        for entry in entries {
+            writer.put(&entry.key, &entry.value).map_err(failed)?;
+        }
+        writer.finish().map_err(failed)?;
+        let mut options = IngestExternalFileOptions::default();
+        options.set_move_files(true);
+        self.db
+            .ingest_external_file_opts(&options, vec![path])
+            .map_err(failed)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -287,9 +368,9 @@ impl<K: Kind> Engine for RocksDb<K> {
 }
 
 /// RocksDB's iterator as a scan.
-pub(crate) struct RocksScan<'a>(DBRawIterator<'a>);
+pub(crate) struct RocksScan<'a, D: DBAccess>(DBRawIteratorWithThreadMode<'a, D>);
 
-impl RocksScan<'_> {
+impl<D: DBAccess> RocksScan<'_, D> {
     fn landed(&self) -> Result<bool> {
         let valid = self.0.valid();
         if !valid {
@@ -299,7 +380,7 @@ impl RocksScan<'_> {
     }
 }
 
-impl Scan for RocksScan<'_> {
+impl<D: DBAccess> Scan for RocksScan<'_, D> {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         self.0.seek(key);
         self.landed()
@@ -334,5 +415,12 @@ impl Scan for RocksScan<'_> {
     reason = "the shape that map_err wants"
 )]
 fn failed(error: rocksdb::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("RocksDB: {error}"))
+    let kind = match error.kind() {
+        // Those of a transaction, which may be tried again.
+        rocksdb::ErrorKind::Busy | rocksdb::ErrorKind::TimedOut | rocksdb::ErrorKind::TryAgain => {
+            ErrorKind::Conflict
+        }
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, format!("RocksDB: {error}"))
 }

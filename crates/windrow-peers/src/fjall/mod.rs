@@ -2,6 +2,9 @@
 //! collects when a quarter is stale. The capacity of its first level follows from the size of its files, so
 //! `--base-bytes` has no counterpart.
 
+mod transactions;
+
+use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +18,62 @@ use fjall::{
     KvSeparationOptions, PersistMode,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
+use windrow_bench::{
+    BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Scan, TransactionCalls, Transactions,
+    wait_until_quiet,
+};
 
+use self::transactions::{DatabaseSettings, Store};
 use crate::idled::Idled;
 use crate::settings::{Reported, Settings, reported};
 
+/// A kind of fjall.
+pub(crate) trait Kind {
+    const NAME: &'static str;
+    /// Large values are in blob files.
+    const IS_SEPARATED: bool = false;
+    /// The transactions that its database has.
+    const TRANSACTIONS: Option<Transactions> = None;
+}
+
+/// Plain fjall.
+pub(crate) enum Plain {}
+/// fjall with large values in blob files.
+pub(crate) enum Separated {}
+/// fjall with optimistic transactions.
+pub(crate) enum Optimistic {}
+/// fjall with the transactions of a single writer.
+pub(crate) enum SingleWriter {}
+
+impl Kind for Plain {
+    const NAME: &'static str = "fjall";
+}
+
+impl Kind for Separated {
+    const NAME: &'static str = "fjall-separated";
+    const IS_SEPARATED: bool = true;
+}
+
+impl Kind for Optimistic {
+    const NAME: &'static str = "fjall-optimistic";
+    const TRANSACTIONS: Option<Transactions> = Some(Transactions::Optimistic);
+}
+
+impl Kind for SingleWriter {
+    const NAME: &'static str = "fjall-single-writer";
+    const TRANSACTIONS: Option<Transactions> = Some(Transactions::Locking);
+}
+
 /// An open fjall.
-pub(crate) struct Fjall<const IS_SEPARATED: bool> {
-    database: Database,
-    keyspace: Keyspace,
+pub(crate) struct Fjall<K> {
+    store: Store,
     sync: bool,
     settings: Reported,
     idled: Idled,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
+impl<K: Kind> Fjall<K> {
     /// Opens or creates the store in `folder` with the settings of `args`.
     #[expect(
         clippy::cast_possible_truncation,
@@ -61,14 +105,12 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
             )),
             _ => FilterPolicy::disabled(),
         };
-        let mut database = Database::builder(folder)
-            .cache_size(settings.cache_bytes as u64)
-            .journal_compression(compression);
-        if let Some(threads) = settings.background_threads {
-            database = database.worker_threads(threads);
-        }
-        let database = database.open().map_err(failed)?;
-        let separation = IS_SEPARATED.then(|| {
+        let database = DatabaseSettings {
+            cache_bytes: settings.cache_bytes as u64,
+            compression,
+            threads: settings.background_threads,
+        };
+        let separation = K::IS_SEPARATED.then(|| {
             KvSeparationOptions::default()
                 .compression(compression)
                 .separation_threshold(u32::try_from(min_blob_bytes).unwrap_or(u32::MAX))
@@ -116,63 +158,91 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
                 .filter_policy(filter)
                 .compaction_strategy(Arc::new(leveled))
         };
-        let keyspace = database.keyspace("bench", options).map_err(failed)?;
         Ok(Self {
-            database,
-            keyspace,
+            store: Store::open(folder, K::TRANSACTIONS, &database, options)?,
             sync: settings.sync,
             settings: reported,
             idled: Idled::default(),
+            kind: PhantomData,
         })
+    }
+
+    fn database(&self) -> &Database {
+        self.store.database()
+    }
+
+    fn keyspace(&self) -> &Keyspace {
+        self.store.keyspace()
     }
 
     fn written(&self) -> Result<()> {
         if self.sync {
-            self.database.persist(PersistMode::SyncData).map_err(failed)
+            self.database()
+                .persist(PersistMode::SyncData)
+                .map_err(failed)
         } else {
             Ok(())
         }
     }
 }
 
-impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
-    const NAME: &'static str = if IS_SEPARATED {
-        "fjall-separated"
-    } else {
-        "fjall"
-    };
+impl<K: Kind> Engine for Fjall<K> {
+    const NAME: &'static str = K::NAME;
     const SETTLES_BY_QUIET: bool = true;
-    const COMPACTS: bool = true;
+    const FEATURES: &'static [Feature] = match K::TRANSACTIONS {
+        None => &[Feature::Compaction, Feature::BulkLoads],
+        Some(Transactions::Optimistic) => &[
+            Feature::Compaction,
+            Feature::BulkLoads,
+            Feature::OptimisticTransactions,
+            Feature::Updates,
+        ],
+        Some(Transactions::Locking) => &[
+            Feature::Compaction,
+            Feature::BulkLoads,
+            Feature::LockingTransactions,
+            Feature::Updates,
+        ],
+    };
     const MARKER: &'static str = "version";
-    type Scan<'a> = FjallScan<'a>;
+    type Scan<'a>
+        = FjallScan<'a>
+    where
+        K: 'a;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.keyspace.insert(key, value).map_err(failed)?;
+        self.keyspace().insert(key, value).map_err(failed)?;
         self.written()
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.keyspace.insert(key, value).map_err(failed)?;
-        self.database.persist(PersistMode::SyncData).map_err(failed)
+        self.keyspace().insert(key, value).map_err(failed)?;
+        self.database()
+            .persist(PersistMode::SyncData)
+            .map_err(failed)
     }
 
     fn put_batch(&self, entries: &[Entry]) -> Result<()> {
-        let mut batch = self.database.batch();
+        let mut batch = self.database().batch();
         for entry in entries {
-            batch.insert(&self.keyspace, entry.key.as_slice(), entry.value.as_slice());
+            batch.insert(
+                self.keyspace(),
+                entry.key.as_slice(),
+                entry.value.as_slice(),
+            );
         }
         batch.commit().map_err(failed)?;
         self.written()
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.keyspace.remove(key).map_err(failed)?;
+        self.keyspace().remove(key).map_err(failed)?;
         self.written()
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.keyspace.get(key).map_err(failed)?;
+        let found = self.keyspace().get(key).map_err(failed)?;
         if let Some(found) = &found {
             value.extend_from_slice(found);
         }
@@ -181,7 +251,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
 
     fn scan(&self) -> Result<FjallScan<'_>> {
         Ok(FjallScan {
-            keyspace: &self.keyspace,
+            keyspace: self.keyspace(),
             iterator: None,
             entry: None,
             is_backward: false,
@@ -189,9 +259,9 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     }
 
     fn settle(&self) -> Result<()> {
-        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
+        self.keyspace().rotate_memtable_and_wait().map_err(failed)?;
         let idled = wait_until_quiet(|| {
-            self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0
+            self.database().outstanding_flushes() == 0 && self.database().active_compactions() == 0
         });
         self.idled.set(idled?);
         Ok(())
@@ -202,12 +272,39 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     }
 
     fn flush(&self) -> Result<()> {
-        self.keyspace.rotate_memtable_and_wait().map_err(failed)
+        self.keyspace().rotate_memtable_and_wait().map_err(failed)
     }
 
     fn compact(&self) -> Result<()> {
         self.flush()?;
-        self.keyspace.major_compact().map_err(failed)
+        self.keyspace().major_compact().map_err(failed)
+    }
+
+    fn transact(
+        &self,
+        kind: Transactions,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        debug_assert_eq!(Some(kind), K::TRANSACTIONS);
+        let mode = if self.sync {
+            PersistMode::SyncData
+        } else {
+            PersistMode::Buffer
+        };
+        self.store.transact(mode, work)
+    }
+
+    fn update(&self, key: &[u8], change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
+        self.store.update(key, change)?;
+        self.written()
+    }
+
+    fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
+        let mut ingestion = self.keyspace().start_ingestion().map_err(failed)?;
+        for entry in entries {
+            ingestion.write(entry.key, entry.value).map_err(failed)?;
+        }
+        ingestion.finish().map_err(failed)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -215,7 +312,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {
-        let version = self.keyspace.tree.current_version();
+        let version = self.keyspace().tree.current_version();
         let levels = version.iter_levels().zip(0..);
         Ok(levels
             .map(|(level, number)| {
