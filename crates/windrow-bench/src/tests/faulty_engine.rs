@@ -324,7 +324,7 @@ fn counters_postings_ranges_and_queues_are_checked() {
             vec![Fault::LosesARecord, Fault::CutsValues, Fault::LosesAnUpdate],
         ),
         (
-            "fillseq,deleterange,seekacross --num 100",
+            "fillseq,deleterange,seekacross --num 100 --reads 100",
             vec![
                 Fault::KeepsDeletedKeys,
                 Fault::EndsScansEarly,
