@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, checkpoint, compact, dump, keyspaces, load, point, scan, shell, simulate, stats,
-    values, verify,
+    advise, checkpoint, compact, dump, keyspaces, load, point, prepared, scan, shell, simulate,
+    stats, values, verify,
 };
 use crate::demo;
 
@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Levels(stats::LevelsArgs),
     /// List the value files: how much of each is live, and which tables refer to it
     Values(values::ValuesArgs),
+    /// List the prepared transactions, or commit one or roll it back
+    Prepared(prepared::PreparedArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
     /// Write the memtables to tables

@@ -9,6 +9,7 @@ pub(crate) mod dump;
 pub(crate) mod keyspaces;
 pub(crate) mod load;
 pub(crate) mod point;
+pub(crate) mod prepared;
 pub(crate) mod scan;
 pub(crate) mod shell;
 pub(crate) mod simulate;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Stats(args) => stats::stats(&args, output),
         Command::Levels(args) => stats::levels(&args, output),
         Command::Values(args) => values::run(&args, output),
+        Command::Prepared(args) => prepared::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Flush(args) => compact::flush(&args, output),
         Command::Compact(args) => compact::compact(&args, output),

@@ -1,4 +1,4 @@
-//! `keyspaces`, `drop-keyspace`, `flush`, `checkpoint`, `dump`, `verify`, `completions` and `man`.
+//! `keyspaces`, `drop-keyspace`, `prepared`, `flush`, `checkpoint`, `dump`, `verify`, `completions` and `man`.
 
 use std::fs;
 
@@ -141,4 +141,49 @@ fn shells_and_manuals_know_every_command() {
     assert!(page("windrow.1").contains("windrow"));
     assert!(page("windrow-load.1").contains("value\\-column"));
     assert!(!folder.path().join("man1/windrow-demo-writer.1").exists());
+}
+
+#[test]
+fn prepared_transactions_are_listed_and_ended() {
+    let folder = TempDir::new().unwrap();
+    let db = windrow::Db::open(folder.path().join("db"), windrow::Options::default()).unwrap();
+    let stock = db.keyspace("default").unwrap();
+    for (key, name) in [("apples", "order 17"), ("pears", "order 18")] {
+        let transaction = db.transaction();
+        transaction.insert(&stock, key, "1").unwrap();
+        transaction.prepare(name).unwrap();
+    }
+    drop(stock);
+    db.close().unwrap();
+    let prepared = |arguments: &[&str]| {
+        let arguments = [&["prepared", "db"], arguments].concat();
+        windrow(&folder, &arguments)
+    };
+    assert_eq!(done(&prepared(&[])), "order 17\norder 18\n");
+    for command in ["keyspaces", "stats", "levels", "values"] {
+        for form in [&[command, "db"][..], &[command, "db", "--json"]] {
+            let shown = windrow(&folder, form);
+            let text = done(&shown);
+            assert!(
+                text.contains("default") && !text.contains("windrow.prepared"),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(
+        done(&prepared(&["--commit", "order 17"])),
+        "committed \"order 17\"\n"
+    );
+    let listed = json(&prepared(&["--json"]));
+    assert_eq!(listed["name"], "order 18");
+    let again = prepared(&["--commit", "order 17", "--json"]);
+    assert_eq!(code(&again), 1);
+    let message = "db has no prepared transaction \"order 17\"";
+    assert_eq!(json_error(&again)["message"], message);
+    let both = ["--commit", "order 18", "--roll-back", "order 18"];
+    assert_eq!(code(&prepared(&both)), 1);
+    let ended = json(&prepared(&["--roll-back", "order 18", "--json"]));
+    assert_eq!(ended["rolled_back"], "order 18");
+    assert_eq!(done(&prepared(&[])), "");
+    assert_eq!(done(&windrow(&folder, &["scan", "db"])), "apples\t1\n");
 }

@@ -2,8 +2,9 @@
 //!
 //! A seed chooses which client takes its next step: a read, a scan, an append, a savepoint, a commit. So transactions
 //! overlap in every way, while flushes and compactions run between their steps. Some take locks, without waiting for
-//! them, and some are prepared (`prepared.rs`) and end much later, after crashes, too. Appends by single-key updates and
-//! by batches come in between. The power fails during some steps, some processes end, and devices report errors.
+//! them, and some are prepared (`prepared.rs`) and end much later, after crashes, too. An append writes the whole list, or
+//! the element as an operand, or deletes a range of lists and writes them again. Appends by single-key updates,
+//! operands and batches come in between. The power fails during some steps, some processes end, and devices report errors.
 //!
 //! After each open the lists show which transactions have survived:
 //! - I1: a transaction survives as a whole or not at all;
@@ -28,11 +29,16 @@ use prepared::Prepared;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
+use windrow::operators::Append;
 use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Result};
 
 /// Keys of each history, half of them in each keyspace.
 const KEYS: u64 = 10;
+
+/// The keyspaces of even and odd keys.
+const NAMES: [&str; 2] = ["even", "odd"];
 
 const CLIENTS: usize = 4;
 
@@ -169,11 +175,12 @@ impl Store {
         let mut options = setting.on(disk, runtime);
         // There is one thread.
         options.lock_timeout = Duration::ZERO;
-        let db = Db::open(Path::new(FOLDER), options)?;
-        let keyspaces = [
-            setting.keyspace(&db, "even")?,
-            setting.keyspace(&db, "odd")?,
-        ];
+        let appending = NAMES.into_iter().fold(options, |options, name| {
+            options.with_merge_operator(name, Arc::new(Append::new([])))
+        });
+        let db = Db::open(Path::new(FOLDER), appending)?;
+        let [even, odd] = NAMES;
+        let keyspaces = [setting.keyspace(&db, even)?, setting.keyspace(&db, odd)?];
         Ok(Self { db, keyspaces })
     }
 
@@ -301,29 +308,35 @@ impl Run {
             .pick(&[Durability::Buffered, Durability::Buffered, Durability::Sync])
     }
 
-    /// Appends without a transaction: by an update, or by a batch that nothing can come before.
+    /// Appends without a transaction: by an update, by an operand, or by a batch that nothing can come before.
     fn append_alone(&mut self) -> Result<()> {
         let (key, element, begun) = (self.random.below(KEYS), self.element(), self.tick());
         let store = self.store();
         let keyspace = store.keyspace(key);
         let mut found = List::new();
-        let outcome = if element % 2 == 0 {
-            let append = |old: Option<&[u8]>| {
-                found = decode(old.unwrap_or_default());
-                Some(encode(&[&found[..], &[element]].concat()))
-            };
-            keyspace.update(encode_key(key), append).map(drop)
+        let mut steps = vec![histories::Step::Append(key, element)];
+        let outcome = if element % 4 == 0 {
+            keyspace.merge(encode_key(key), encode(&[element]))
         } else {
-            found = decode(&keyspace.get(encode_key(key))?.unwrap_or_default());
-            let mut batch = Batch::new();
-            let list = encode(&[&found[..], &[element]].concat());
-            batch.insert(keyspace, encode_key(key), list)?;
-            store.db.write(&batch)
+            let outcome = if element % 2 == 0 {
+                let append = |old: Option<&[u8]>| {
+                    found = decode(old.unwrap_or_default());
+                    Some(encode(&[&found[..], &[element]].concat()))
+                };
+                keyspace.update(encode_key(key), append).map(drop)
+            } else {
+                found = decode(&keyspace.get(encode_key(key))?.unwrap_or_default());
+                let mut batch = Batch::new();
+                let list = encode(&[&found[..], &[element]].concat());
+                if element % 3 == 0 {
+                    batch.delete_range(keyspace, encode_key(key)..encode_key(key + 1))?;
+                }
+                batch.insert(keyspace, encode_key(key), list)?;
+                store.db.write(&batch)
+            };
+            steps.insert(0, histories::Step::Read(key, found));
+            outcome
         };
-        let steps = vec![
-            histories::Step::Read(key, found),
-            histories::Step::Append(key, element),
-        ];
         self.record(steps, begun, Durability::Buffered, outcome)
     }
 

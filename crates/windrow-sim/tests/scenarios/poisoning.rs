@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
 use windrow_sim::disk::{Effect, Fault, OperationKind};
@@ -194,4 +195,66 @@ fn reads_of_a_file_that_the_next_owner_removed_report_closed() {
     keyspace.compact_range::<&[u8]>(..).unwrap();
     db.wait_idle().unwrap();
     assert_eq!(kind(cursor.seek_to_first()), ErrorKind::Closed);
+}
+
+/// Whether a locking transaction can have the lock of `key` at once.
+fn is_free(db: &Db, keyspace: &Keyspace, key: &str) -> bool {
+    let probe = db.locking_transaction_with(Duration::ZERO);
+    probe.get_for_update(keyspace, key).is_ok()
+}
+
+#[test]
+fn a_panic_of_a_preparation_keeps_neither_the_name_nor_locks() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    let prepare = |key: &str| {
+        let transaction = db.transaction();
+        transaction.insert(&keyspace, key, "1").unwrap();
+        transaction.prepare("order")
+    };
+    // Its keyspace exists from here on.
+    prepare("first").unwrap().roll_back().unwrap();
+    panic_at(&disk, OperationKind::Sync, "wal");
+    let outcome = catch_unwind(AssertUnwindSafe(|| prepare("a").map(drop)));
+    assert!(outcome.is_err(), "the panic reaches the caller");
+    check_poisoned(&db, &keyspace);
+    assert!(db.prepared_transactions().is_empty());
+    assert!(is_free(&db, &keyspace, "a"));
+    assert_eq!(db.memory().transactions, 0);
+    assert_eq!(kind(prepare("a")), ErrorKind::Poisoned);
+    drop((db, keyspace));
+    // It was written before the panic.
+    let (db, keyspace) = open(&disk);
+    assert_eq!(db.prepared_transactions(), ["order"]);
+    let prepared = db.prepared_transaction("order").unwrap();
+    prepared.commit().unwrap();
+    assert_eq!(keyspace.get("a").unwrap().unwrap(), b"1");
+}
+
+#[test]
+fn a_panic_of_the_end_of_a_prepared_transaction_leaves_it_prepared() {
+    for commits in [true, false] {
+        let disk = SimDisk::new();
+        let (db, keyspace) = open(&disk);
+        let transaction = db.transaction();
+        transaction.insert(&keyspace, "a", "1").unwrap();
+        let prepared = transaction.prepare("order").unwrap();
+        panic_at(&disk, OperationKind::Sync, "wal");
+        let end = || match commits {
+            true => prepared.commit_with(Durability::Sync),
+            false => prepared.roll_back_with(Durability::Sync),
+        };
+        assert!(catch_unwind(AssertUnwindSafe(end)).is_err());
+        check_poisoned(&db, &keyspace);
+        // Nobody knows which one it is before the next open.
+        assert_eq!(db.prepared_transactions(), ["order"]);
+        assert!(!is_free(&db, &keyspace, "a"));
+        let again = db.prepared_transaction("order").unwrap();
+        assert_eq!(kind(again.commit()), ErrorKind::Poisoned);
+        drop((db, keyspace));
+        let (db, keyspace) = open(&disk);
+        assert!(db.prepared_transactions().is_empty());
+        assert_eq!(keyspace.contains_key("a").unwrap(), commits);
+        assert!(is_free(&db, &keyspace, "a"));
+    }
 }

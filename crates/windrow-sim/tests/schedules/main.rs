@@ -11,11 +11,12 @@ mod runtime;
 
 use std::sync::Arc;
 
-use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
 use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Result};
+use windrow_sim::disk::OperationKind;
 use windrow_sim::histories::{Level, Step, Transaction, check};
 use windrow_sim::{CrashPolicy, SimDisk};
 
@@ -493,4 +494,101 @@ fn snapshot_transactions_leave_no_forbidden_cycle() {
 #[test]
 fn locking_transactions_leave_no_cycle_and_none_waits_for_ever() {
     explore(|| check_history(Kind::Locking, Level::Serializable));
+}
+
+/// The key that a reader changes while a writer writes it blindly.
+const CONTESTED: [u8; 1] = [9];
+
+/// Lets `change` append 2 to the value of a key while `write` sets it to 1. Whichever comes first, 1 is never lost.
+fn check_no_lost_write(
+    bank: &Bank,
+    write: fn(&Bank) -> Result<()>,
+    change: fn(&Bank) -> Result<()>,
+) {
+    let writer = bank.clone();
+    let writer = thread::spawn(move || write(&writer).unwrap());
+    if let Err(error) = change(bank) {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    }
+    writer.join().unwrap();
+    let last = bank.left.get(CONTESTED).unwrap().unwrap();
+    assert!(last == [1] || last == [1, 2], "{last:?}");
+}
+
+/// Lets each kind of change run beside a write to a new memtable.
+fn check_rotation(change: fn(&Bank) -> Result<()>) {
+    let bank = Bank::open(&SimDisk::new());
+    // The memtable is full now, so the next commit begins with a rotation.
+    for _ in 0..5 {
+        bank.left.insert([0], balance(0)).unwrap();
+    }
+    let write = |bank: &Bank| bank.left.insert(CONTESTED, [1]);
+    check_no_lost_write(&bank, write, change);
+}
+
+/// The same beside a table that is added.
+fn check_ingestion(change: fn(&Bank) -> Result<()>) {
+    let bank = Bank::open(&SimDisk::new());
+    let write = |bank: &Bank| bank.left.bulk_load([(CONTESTED, [1])]).map(drop);
+    check_no_lost_write(&bank, write, change);
+}
+
+/// The value with 2 at its end.
+fn extended(value: Option<&[u8]>) -> Vec<u8> {
+    [value.unwrap_or_default(), &[2]].concat()
+}
+
+fn change_under_a_lock(bank: &Bank) -> Result<()> {
+    let transaction = bank.db.locking_transaction();
+    let read = transaction.get_for_update(&bank.left, CONTESTED)?;
+    transaction.insert(&bank.left, CONTESTED, extended(read.as_deref()))?;
+    transaction.commit()
+}
+
+fn change_alone(bank: &Bank) -> Result<()> {
+    let change = |value: Option<&[u8]>| Some(extended(value));
+    bank.left.update(CONTESTED, change).map(drop)
+}
+
+#[test]
+fn a_read_for_a_change_does_not_miss_a_rotation() {
+    explore(|| check_rotation(change_under_a_lock));
+    explore(|| check_rotation(change_alone));
+}
+
+#[test]
+fn a_read_for_a_change_does_not_miss_an_ingestion() {
+    explore(|| check_ingestion(change_under_a_lock));
+    explore(|| check_ingestion(change_alone));
+}
+
+// Such a commit would publish a part of the tables.
+#[test]
+fn no_commit_follows_a_panic_while_tables_are_added() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let has_begun = Arc::new(AtomicBool::new(false));
+        disk.on_change({
+            let has_begun = Arc::clone(&has_begun);
+            move |event, _| {
+                if event.is(OperationKind::Write, "manifest") {
+                    has_begun.store(true, Ordering::SeqCst);
+                    panic!("planted");
+                }
+            }
+        });
+        let writer = bank.clone();
+        let writer = thread::spawn(move || {
+            for number in 0..3 {
+                let is_late = has_begun.load(Ordering::SeqCst);
+                let outcome = writer.right.insert([number], [number]);
+                assert!(!is_late || outcome.is_err(), "a write after the panic");
+            }
+        });
+        let outcome = bank.left.bulk_load([([1], [1])]);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
+        writer.join().unwrap();
+        assert!(bank.right.insert([9], [9]).is_err());
+    });
 }

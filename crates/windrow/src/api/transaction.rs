@@ -71,7 +71,7 @@ pub struct Transaction {
     handle: Arc<Handle>,
 }
 
-/// A state of the writes and locks of a transaction, to which it can be rolled back.
+/// A state of the writes and locks of one transaction, to which that transaction can be rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint(SavepointId);
 
@@ -253,10 +253,54 @@ impl Transaction {
         self.put(keyspace, key.as_ref(), None)
     }
 
+    /// Writes an operand in this transaction, as [`Keyspace::merge`] does, without a read. Reads of the transaction fold
+    /// its operands over what they find. The commit does not fail because others have written the key, under any
+    /// isolation, unless the transaction has read it, too. So transactions that only count do not conflict with one
+    /// another. A locking transaction locks the key alone, so that what others have read under a lock stays true.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use std::sync::Arc;
+    /// use windrow::operators::AddU64;
+    /// use windrow::{Db, Isolation, Options};
+    ///
+    /// let options = Options::default().with_merge_operator("counts", Arc::new(AddU64::Wrapping));
+    /// let db = Db::open(folder.path(), options)?;
+    /// let counts = db.keyspace("counts")?;
+    /// let one = db.transaction_with(Isolation::Snapshot);
+    /// let other = db.transaction_with(Isolation::Snapshot);
+    /// one.merge(&counts, "visits", 1_u64.to_le_bytes())?;
+    /// other.merge(&counts, "visits", 2_u64.to_le_bytes())?;
+    /// one.commit()?;
+    /// other.commit()?;
+    /// assert_eq!(counts.get("visits")?.as_deref(), Some(&3_u64.to_le_bytes()[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`Keyspace::merge`].
+    pub fn merge(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        options::check_key(key)?;
+        let core = self.own(keyspace)?;
+        keyspace.check_operand(operand)?;
+        self.core.merge(self.handle.engine(), core, key, operand)
+    }
+
     /// Removes all keys in `range` in this transaction, as [`Keyspace::delete_range`] does: those of the snapshot and those
     /// that the transaction has set before. Under [`Isolation::Snapshot`] the commit fails if any key of the range was
-    /// written since the transaction began. A locking transaction takes no lock: others that have locked keys of the range
-    /// find it changed.
+    /// written since the transaction began.
+    ///
+    /// There are no locks of ranges. A locking transaction takes the lock of each key of the range that somebody else has
+    /// locked, and waits for it. Its commit fails if any key of the range was written after that. So it never deletes what
+    /// it has not waited for. Who locks a key of the range later is not kept from that, and finds it changed.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); `InvalidArgument` if a bound is longer than a key can be.
@@ -267,7 +311,10 @@ impl Transaction {
     ) -> Result<()> {
         let core = self.own(keyspace)?;
         match start_and_end(&range)? {
-            Some((start, end)) => self.core.delete_range(core, &start, &end),
+            Some((start, end)) => {
+                let engine = self.handle.engine();
+                self.core.delete_range(engine, core, &start, &end)
+            }
             None => Ok(()),
         }
     }
@@ -280,14 +327,14 @@ impl Transaction {
 
     /// Marks the present state of the transaction's writes and locks. From then on the transaction keeps what later writes replace.
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint(self.core.savepoint())
+        Savepoint(self.core.savepoint(self.handle.engine()))
     }
 
     /// Undoes every write after `savepoint`, and releases every lock that was taken after it. It can be used again, but
     /// later savepoints are gone. The commit still covers all reads, also those under locks that are released.
     ///
     /// # Errors
-    /// `InvalidArgument` if the transaction was rolled back to an earlier savepoint.
+    /// `InvalidArgument` if the savepoint is of another transaction, or this one was rolled back to an earlier one.
     pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
         self.core.roll_back_to(savepoint.0)
     }
@@ -339,7 +386,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`commit`](Self::commit), and the transaction is rolled back; `AlreadyExists` for a name in use;
-    /// `InvalidArgument` for an empty name or one longer than 255 bytes. With locks:
+    /// `InvalidArgument` for an empty name or one longer than 255 bytes, and under snapshot isolation if the written keys
+    /// take more than [`TRANSACTION_READS_BYTES_MAX`](crate::limits::TRANSACTION_READS_BYTES_MAX). With locks:
     /// [`Deadlock`](crate::ErrorKind::Deadlock); [`TimedOut`](crate::ErrorKind::TimedOut).
     ///
     /// # Durability

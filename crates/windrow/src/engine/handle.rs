@@ -116,7 +116,7 @@ impl Handle {
             },
             options.open_files_max / 2,
         );
-        let locks = Arc::new(LockTable::new(&memory.locks));
+        let locks = Arc::new(LockTable::new(&memory.locks, options.runtime.random()));
         let holds = Holds::new(&memory.transactions);
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),

@@ -3,7 +3,7 @@
 //! Concurrency: owned by one thread.
 
 /// Copies of operands, in the order in which they were met.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Chain {
     bytes: Vec<u8>,
     /// The end of each operand in `bytes`.
@@ -33,6 +33,14 @@ impl Chain {
     pub(crate) fn push(&mut self, operand: &[u8]) {
         self.bytes.extend_from_slice(operand);
         self.ends.push(self.bytes.len());
+    }
+
+    /// Removes the operand that was met last. Returns its bytes.
+    pub(crate) fn pop(&mut self) -> usize {
+        let before = self.bytes.len();
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        before - self.bytes.len()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -70,19 +70,16 @@ impl KeyRange {
         first.filter(|first| self.is_below_upper(first))
     }
 
-    /// Whether a key may be in both ranges. Neither is empty.
-    pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        fn ends_before(range: &KeyRange, other: &KeyRange) -> bool {
-            match (&range.upper, &other.lower) {
-                (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-                (Bound::Included(upper), Bound::Included(lower)) => upper < lower,
-                (
-                    Bound::Included(upper) | Bound::Excluded(upper),
-                    Bound::Included(lower) | Bound::Excluded(lower),
-                ) => upper <= lower,
-            }
+    /// Whether all keys of the range are smaller than those of `other`. Neither is empty.
+    pub(crate) fn ends_before(&self, other: &Self) -> bool {
+        match (&self.upper, &other.lower) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(upper), Bound::Included(lower)) => upper < lower,
+            (
+                Bound::Included(upper) | Bound::Excluded(upper),
+                Bound::Included(lower) | Bound::Excluded(lower),
+            ) => upper <= lower,
         }
-        !ends_before(self, other) && !ends_before(other, self)
     }
 
     /// Whether a file with keys from `smallest` to `largest` may hold keys of the range.

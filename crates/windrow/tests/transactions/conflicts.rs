@@ -1,9 +1,9 @@
 //! What a commit covers: each kind of read beside each kind of write, while the write is in a memtable, a frozen
 //! memtable or a table, or was compacted.
 
-use windrow::{Batch, Isolation, Transaction};
+use windrow::{Batch, ErrorKind, Isolation, Transaction};
 
-use super::{Store, is_conflict};
+use super::{Store, is_conflict, text};
 
 /// What happens to a write after it, until the commit of the transaction.
 #[derive(Debug, Clone, Copy)]
@@ -339,4 +339,30 @@ fn arguments_are_checked() {
     store.db.drop_keyspace("data").unwrap();
     let refused = transaction.commit().unwrap_err();
     assert_eq!(refused.kind(), windrow::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_savepoint_of_another_transaction_is_refused() {
+    let store = Store::with(&[("a", "1")]);
+    let other_store = Store::new();
+    let transaction = store.db.transaction();
+    transaction.insert(&store.keyspace, "a", "2").unwrap();
+    let own = transaction.savepoint();
+    transaction.insert(&store.keyspace, "a", "3").unwrap();
+    for other in [store.db.transaction(), other_store.db.transaction()] {
+        for _ in 0..3 {
+            let refused = transaction.roll_back_to(other.savepoint()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+            assert!(
+                refused.to_string().contains("another transaction"),
+                "{refused}"
+            );
+            assert!(other.roll_back_to(own).is_err());
+        }
+    }
+    let found = transaction.get(&store.keyspace, "a").unwrap();
+    assert_eq!(text(found), "3");
+    transaction.roll_back_to(own).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(store.text("a"), "2");
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::Store;
 use super::common::Random;
+use super::{Store, appended};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -62,6 +62,9 @@ fn cursors_show_what_a_sorted_map_shows() {
             if random.below(4) == 0 {
                 store.keyspace.remove(&key).unwrap();
                 map.remove(&key);
+            } else if random.below(4) == 0 {
+                store.keyspace.merge(&key, "operand").unwrap();
+                map.insert(key.clone(), appended(map.get(&key), b"operand"));
             } else {
                 let value = format!("base{step}").into_bytes();
                 store.keyspace.insert(&key, &value).unwrap();
@@ -85,7 +88,7 @@ fn cursors_show_what_a_sorted_map_shows() {
             let mut shown: Option<(Vec<u8>, Vec<u8>)> = None;
             for step in 0..200 {
                 let own = |entry: (&Vec<u8>, &Vec<u8>)| (entry.0.clone(), entry.1.clone());
-                let (found, expected) = match random.below(12) {
+                let (found, expected) = match random.below(14) {
                     0 => (cursor.seek_to_first(), within(&map, &range).next().map(own)),
                     1 => (
                         cursor.seek_to_last(),
@@ -111,7 +114,13 @@ fn cursors_show_what_a_sorted_map_shows() {
                         });
                         (cursor.prev(), previous)
                     }
-                    9 => {
+                    9..11 => {
+                        let (key, operand) = (key(&mut random), format!("own{step}"));
+                        transaction.merge(&store.keyspace, &key, &operand).unwrap();
+                        map.insert(key.clone(), appended(map.get(&key), operand.as_bytes()));
+                        continue;
+                    }
+                    11 => {
                         let key = key(&mut random);
                         transaction.remove(&store.keyspace, &key).unwrap();
                         map.remove(&key);

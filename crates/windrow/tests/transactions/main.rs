@@ -10,13 +10,16 @@ mod conflicts;
 mod cursors;
 mod locking_anomalies;
 mod locks;
+mod merges;
 mod prepared;
 mod range_deletes;
 mod single_keys;
 mod threads;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use windrow::operators::Append;
 use windrow::{Db, ErrorKind, Keyspace, Options, Result};
 
 /// A database with one keyspace, in a folder that is removed with it.
@@ -31,7 +34,7 @@ impl Store {
         Self::with(&[])
     }
 
-    /// A store with these entries.
+    /// A store with these entries. Operands are appended behind a stroke.
     fn with(entries: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::default();
@@ -41,7 +44,8 @@ impl Store {
         options.keyspace.file_bytes = 16 << 10;
         options.keyspace.base_bytes = 32 << 10;
         options.keyspace.block_bytes = 512;
-        let db = Db::open(folder.path(), options).unwrap();
+        let append = Arc::new(Append::new(*b"|"));
+        let db = Db::open(folder.path(), options.with_merge_operator("data", append)).unwrap();
         let keyspace = db.keyspace("data").unwrap();
         for (key, value) in entries {
             keyspace.insert(key, value).unwrap();
@@ -61,6 +65,14 @@ impl Store {
 
 fn text(value: Option<Vec<u8>>) -> String {
     String::from_utf8(value.unwrap_or_default()).unwrap()
+}
+
+/// The value of a key after an operand.
+fn appended(before: Option<&Vec<u8>>, operand: &[u8]) -> Vec<u8> {
+    match before {
+        None => operand.to_vec(),
+        Some(before) => [before, &b"|"[..], operand].concat(),
+    }
 }
 
 /// Whether a commit failed by a conflict; all other errors end the test.

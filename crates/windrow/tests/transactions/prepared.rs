@@ -1,8 +1,10 @@
 //! Two-phase commit: what a prepared transaction survives, what it holds, and how it ends. The simulation has its crashes.
 
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
+use windrow::operators::Append;
 use windrow::{Batch, Db, ErrorKind, Isolation, Keyspace, Options, Result, Transaction};
 
 use super::{Store, is_conflict, text};
@@ -240,6 +242,103 @@ fn names_are_unique_and_bounded() {
     prepare("b", &longest).unwrap().roll_back().unwrap();
 }
 
+// Both hold the same key, so the second one would wait for the first.
+#[test]
+fn a_name_in_use_is_refused_before_any_lock() {
+    for kind in KINDS {
+        let store = Store::new();
+        let prepare = || {
+            let transaction = kind(&store.db);
+            transaction.insert(&store.keyspace, "a", "1").unwrap();
+            transaction.prepare("order").map(drop)
+        };
+        let optimistic = || {
+            let transaction = store.db.transaction();
+            transaction.insert(&store.keyspace, "a", "1").unwrap();
+            transaction.prepare("order").map(drop)
+        };
+        prepare().unwrap();
+        // The lock time-out of the store is ten minutes.
+        assert_eq!(kind_of(optimistic()), ErrorKind::AlreadyExists);
+        let prepared = store.db.prepared_transaction("order").unwrap();
+        prepared.roll_back().unwrap();
+        prepare().unwrap();
+    }
+}
+
+#[test]
+fn more_written_keys_than_can_be_covered_are_refused() {
+    let store = Store::new();
+    let transaction = store.db.transaction_with(Isolation::Snapshot);
+    let mut key = vec![7; 60_000];
+    for number in 0..1200_u32 {
+        key.splice(..4, number.to_be_bytes());
+        transaction.remove(&store.keyspace, &key).unwrap();
+    }
+    let refused = transaction.prepare("order").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert!(
+        refused.to_string().contains("written more than 64 MiB"),
+        "{refused}"
+    );
+    assert!(store.db.prepared_transactions().is_empty());
+    assert_eq!(store.db.memory().transactions, 0);
+    assert_free(&store.db, &store.keyspace, "a");
+    let transaction = store.db.transaction();
+    transaction.insert(&store.keyspace, "a", "1").unwrap();
+    transaction.prepare("order").unwrap().commit().unwrap();
+}
+
+#[test]
+fn operands_and_deleted_ranges_are_prepared() {
+    for kind in KINDS {
+        for commits in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let open = || {
+                let append = Arc::new(Append::new(*b"|"));
+                let options = Options::default().with_merge_operator("data", append);
+                Db::open(folder.path(), options).unwrap()
+            };
+            let db = open();
+            let keyspace = db.keyspace("data").unwrap();
+            for key in ["count", "p1", "p2"] {
+                keyspace.insert(key, "old").unwrap();
+            }
+            let transaction = kind(&db);
+            transaction.merge(&keyspace, "count", "1").unwrap();
+            transaction.merge(&keyspace, "p1", "lost").unwrap();
+            transaction.delete_range(&keyspace, "p".."q").unwrap();
+            transaction.merge(&keyspace, "p2", "1").unwrap();
+            transaction.remove(&keyspace, "gone").unwrap();
+            transaction.merge(&keyspace, "gone", "back").unwrap();
+            transaction.merge(&keyspace, "count", "2").unwrap();
+            // Nobody has read the counter.
+            keyspace.merge("count", "other").unwrap();
+            drop(transaction.prepare("order").unwrap());
+            for key in ["count", "p1", "p2", "p3", "gone"] {
+                assert_held(&db, &keyspace, key);
+            }
+            assert!(is_conflict(keyspace.merge("count", "3")));
+            drop(keyspace);
+            db.close().unwrap();
+            let db = open();
+            let keyspace = db.keyspace("data").unwrap();
+            assert!(is_conflict(keyspace.merge("count", "3")));
+            let prepared = db.prepared_transaction("order").unwrap();
+            let expected = if commits {
+                prepared.commit().unwrap();
+                ["old|other|1|2", "", "1", "back"]
+            } else {
+                prepared.roll_back().unwrap();
+                ["old|other", "old", "old", ""]
+            };
+            let found = ["count", "p1", "p2", "gone"].map(|key| text(keyspace.get(key).unwrap()));
+            assert_eq!(found, expected);
+            assert_free(&db, &keyspace, "p3");
+        }
+    }
+}
+
 #[test]
 fn several_are_prepared_at_once() {
     let store = Store::new();
@@ -322,6 +421,9 @@ fn the_keyspace_of_prepared_transactions_is_hidden() {
     transaction.prepare("order").unwrap();
     let db = &store.db;
     assert_eq!(db.keyspace_names(), ["data"]);
+    let stats = db.stats().keyspaces;
+    let names: Vec<_> = stats.into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["data"]);
     assert_eq!(kind_of(db.keyspace(HIDDEN)), ErrorKind::InvalidArgument);
     let existing = db.existing_keyspace(HIDDEN);
     assert_eq!(kind_of(existing), ErrorKind::InvalidArgument);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
-use windrow::{Isolation, Transaction};
+use windrow::{ErrorKind, Isolation, Transaction};
 
 use super::common::Random;
-use super::{Store, is_conflict};
+use super::{Store, appended, is_conflict};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -221,6 +222,13 @@ fn a_transaction_sees_its_own_range_deletes() {
                     model.clone_from(state);
                 }
                 6 => compare(&store, &transaction, &model, &mut random),
+                7..9 => {
+                    let operand = format!("own {step}");
+                    transaction
+                        .merge(&store.keyspace, key(at), &operand)
+                        .unwrap();
+                    model.insert(key(at), appended(model.get(&key(at)), operand.as_bytes()));
+                }
                 _ => {
                     let value = format!("new {step}").into_bytes();
                     transaction
@@ -234,5 +242,75 @@ fn a_transaction_sees_its_own_range_deletes() {
         transaction.commit().unwrap();
         let found: Vec<_> = store.keyspace.iter().unwrap().map(Result::unwrap).collect();
         assert_eq!(found, model.into_iter().collect::<Vec<_>>());
+    }
+}
+
+/// A locking transaction that has deleted `range`.
+fn delete_under_locks(store: &Store, timeout: Duration) -> windrow::Result<Transaction> {
+    let transaction = store.db.locking_transaction_with(timeout);
+    transaction.delete_range(&store.keyspace, "c".."g")?;
+    Ok(transaction)
+}
+
+#[test]
+fn a_deletion_waits_for_locks_in_its_range() {
+    for is_shared in [false, true] {
+        let store = store();
+        let owner = store.db.locking_transaction();
+        if is_shared {
+            owner.get_for_share(&store.keyspace, "f").unwrap();
+        } else {
+            // The key does not exist yet.
+            owner.insert(&store.keyspace, "e", "owner").unwrap();
+        }
+        let refused = delete_under_locks(&store, Duration::ZERO).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TimedOut, "{refused}");
+        let store = &store;
+        std::thread::scope(|scope| {
+            let deletion = scope.spawn(|| {
+                let patience = Duration::from_secs(600);
+                delete_under_locks(store, patience).and_then(Transaction::commit)
+            });
+            std::thread::yield_now();
+            owner.commit().unwrap();
+            deletion.join().unwrap().unwrap();
+        });
+        assert_eq!(store.keyspace.iter().unwrap().count(), 2);
+        // Locks outside of the range are in nobody's way.
+        let owner = store.db.locking_transaction();
+        owner.insert(&store.keyspace, "g", "1").unwrap();
+        let deletion = delete_under_locks(store, Duration::ZERO).unwrap();
+        deletion.commit().unwrap();
+        owner.commit().unwrap();
+    }
+}
+
+#[test]
+fn a_deletion_under_locks_notices_later_writes_to_its_range() {
+    for settle in settlements() {
+        for (key, is_noticed) in [("e", true), ("f", true), ("g", false)] {
+            let store = store();
+            let transaction = store.db.locking_transaction();
+            // Before the deletion: it waited for nobody, and deletes this, too.
+            store.keyspace.insert("e", "earlier").unwrap();
+            let savepoint = transaction.savepoint();
+            transaction.delete_range(&store.keyspace, "c".."g").unwrap();
+            store.keyspace.insert(key, "later").unwrap();
+            settle(&store);
+            transaction.insert(&store.keyspace, "x", "1").unwrap();
+            assert_eq!(is_conflict(transaction.commit()), is_noticed, "{key}");
+            assert_eq!(store.text("e").is_empty(), !is_noticed, "{key}");
+            // A roll-back forgets the range.
+            let transaction = store.db.locking_transaction();
+            let refused = transaction.roll_back_to(savepoint).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+            let savepoint = transaction.savepoint();
+            transaction.delete_range(&store.keyspace, "c".."g").unwrap();
+            transaction.roll_back_to(savepoint).unwrap();
+            store.keyspace.insert(key, "kept").unwrap();
+            transaction.insert(&store.keyspace, "x", "1").unwrap();
+            transaction.commit().unwrap();
+            assert_eq!(store.text(key), "kept");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::{KEYS, Run, decode, decode_key, encode, encode_key};
 use crate::histories::{List, Step};
-use windrow::{Keyspace, Result, Savepoint, Transaction};
+use windrow::{Isolation, Keyspace, Result, Savepoint, Transaction};
 
 /// A client between two of its steps.
 #[derive(Default)]
@@ -16,6 +16,9 @@ pub(super) struct Client {
 struct Open {
     transaction: Transaction,
     begun: u64,
+    /// Whether it may append operands. Under snapshot isolation their place is not that of the snapshot, so only a
+    /// transaction that covers its reads has one place in the order.
+    merges: bool,
     steps: Vec<Step>,
     savepoint: Option<(Savepoint, usize)>,
 }
@@ -39,6 +42,7 @@ impl Client {
                     db.transaction_with(run.isolation)
                 },
                 begun,
+                merges: is_locking || run.isolation == Isolation::Serializable,
                 steps: Vec::new(),
                 savepoint: None,
             });
@@ -49,7 +53,10 @@ impl Client {
             0..4 => open.read(run, key),
             4..6 => open.read_several(run, key),
             6..9 => open.scan(run, key),
-            9..15 => open.append(run, key),
+            9..13 => open.append(run, key),
+            13 => open.rewrite(run, key),
+            14 if open.merges => open.merge(run, key),
+            14 => open.append(run, key),
             15 => {
                 let savepoint = open.transaction.savepoint();
                 open.savepoint = Some((savepoint, open.steps.len()));
@@ -122,6 +129,41 @@ impl Open {
         self.transaction
             .insert(&keyspace, encode_key(key), encode(&list))?;
         self.steps.push(Step::Append(key, element));
+        Ok(())
+    }
+
+    /// Appends without a read.
+    fn merge(&mut self, run: &mut Run, key: u64) -> Result<()> {
+        let element = run.element();
+        let keyspace = run.store().keyspace(key);
+        self.transaction
+            .merge(keyspace, encode_key(key), encode(&[element]))?;
+        self.steps.push(Step::Append(key, element));
+        Ok(())
+    }
+
+    /// Appends to the list of `first`, deletes a range of lists from there on, and writes all of them again.
+    fn rewrite(&mut self, run: &mut Run, first: u64) -> Result<()> {
+        let element = run.element();
+        let keyspace = run.store().keyspace(first).clone();
+        let end = first + 1 + run.random.below(KEYS);
+        let bounds = encode_key(first)..encode_key(end);
+        let mut lists = BTreeMap::new();
+        for entry in self.transaction.range(&keyspace, bounds.clone())? {
+            let (key, list) = entry?;
+            lists.insert(decode_key(&key), decode(&list));
+        }
+        for key in (first..end.min(KEYS)).step_by(2) {
+            let list = lists.get(&key).cloned().unwrap_or_default();
+            self.steps.push(Step::Read(key, list));
+        }
+        self.transaction.delete_range(&keyspace, bounds)?;
+        lists.entry(first).or_default().push(element);
+        self.steps.push(Step::Append(first, element));
+        for (key, list) in lists {
+            self.transaction
+                .insert(&keyspace, encode_key(key), encode(&list))?;
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! edit does (I2 of the engine).
 //!
 //! One keyspace is hidden: that of prepared transactions. It is created with the first of them, and callers can neither
-//! open nor change it.
+//! see, open nor change it.
 //!
 //! Concurrency: `creating` is held over the look for a name, the edit and its installation, so names stay unique.
 
@@ -36,7 +36,7 @@ impl Engine {
     pub(crate) fn keyspace_names(&self) -> Vec<String> {
         let keyspaces = self.keyspaces.load();
         let names = keyspaces.iter().map(|keyspace| keyspace.name().to_string());
-        let mut names: Vec<_> = names.filter(|name| name != PREPARED).collect();
+        let mut names: Vec<_> = names.filter(|name| !is_hidden(name)).collect();
         names.sort();
         names
     }
@@ -258,6 +258,11 @@ impl Engine {
     }
 }
 
+/// Whether callers do not see the keyspace of this name.
+pub(super) fn is_hidden(name: &str) -> bool {
+    name == PREPARED
+}
+
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
         return Err(Error::invalid_argument(format!(
@@ -265,7 +270,7 @@ fn check_name(name: &str) -> Result<()> {
             name.len()
         )));
     }
-    if name == PREPARED {
+    if is_hidden(name) {
         return Err(Error::invalid_argument(format!(
             "the keyspace \"{PREPARED}\" holds prepared transactions and is not for callers"
         )));

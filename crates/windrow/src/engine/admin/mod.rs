@@ -32,6 +32,7 @@ use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
 use crate::runtime::Work;
 use crate::table::Measure;
+use keyspaces::is_hidden;
 use stats::{KeyspaceStats, LevelStats, Stats};
 use value_files::value_stats;
 
@@ -161,6 +162,7 @@ impl Engine {
             .keyspaces
             .load()
             .iter()
+            .filter(|keyspace| !is_hidden(&keyspace.name()))
             .map(|keyspace| {
                 self.catalog.with_state(|manifest| {
                     keyspace_stats(keyspace, manifest.keyspaces.get(&keyspace.id()), now)

@@ -118,7 +118,7 @@ pub struct Stats {
     pub reserve_bytes: u64,
     /// Whether the disk is full: removals work, but no write may add data. Always false without a reserve.
     pub is_disk_full: bool,
-    /// Each keyspace.
+    /// Each keyspace, without the hidden one of prepared transactions.
     pub keyspaces: Vec<KeyspaceStats>,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Condition {
     pub(crate) since: SequenceNumber,
     /// What it has read.
     pub(crate) reads: Option<Arc<ReadSet>>,
-    /// Whether the keys that it writes must not have changed either.
+    /// Whether the keys that it writes must not have changed either, except those that only get operands.
     pub(crate) covers_writes: bool,
     /// The memtable of its one keyspace that was active when it read, for a writer without a snapshot.
     pub(crate) active: Option<Arc<Memtable>>,
@@ -77,6 +77,8 @@ enum Entries<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Written<'a> {
     Key(&'a [u8]),
+    /// An operand of this key, which loses nothing that came before.
+    Operand(&'a [u8]),
     /// The keys from the first one to before the second one, which is empty without an end.
     Range(&'a [u8], &'a [u8]),
 }
@@ -85,6 +87,7 @@ impl<'a> Written<'a> {
     fn of(kind: Kind, key: &'a [u8], value: &'a [u8]) -> Self {
         match kind {
             Kind::RangeTombstone => Self::Range(key, value),
+            Kind::Operand => Self::Operand(key),
             _ => Self::Key(key),
         }
     }
@@ -103,7 +106,7 @@ struct EarlierWrites<'a> {
 impl<'a> EarlierWrites<'a> {
     fn add(&mut self, written: Written<'a>) {
         match written {
-            Written::Key(key) => drop(self.keys.insert(key)),
+            Written::Key(key) | Written::Operand(key) => drop(self.keys.insert(key)),
             Written::Range(start, end) => self.ranges.push((start, end)),
         }
     }
@@ -177,15 +180,22 @@ impl Changes<'_> {
         Ok(())
     }
 
-    fn check_range(&self, keyspace: &KeyspaceCore, range: &KeyRange) -> Result<()> {
+    /// Checks `range`, which was read at `since`, or later.
+    fn check_range(
+        &self,
+        keyspace: &KeyspaceCore,
+        range: &KeyRange,
+        since: SequenceNumber,
+    ) -> Result<()> {
         if !is_ordered(range.bounds()) {
             return Ok(());
         }
+        let since = since.max(self.since);
         let earlier = self.earlier.get(&keyspace.id());
         let changed = match earlier.and_then(|earlier| earlier.first_in(range)) {
             Some(key) => Some(key),
-            None if self.since >= self.last => None,
-            None => newer_in(&keyspace.state(), &self.engine.tables, range, self.since)?,
+            None if since >= self.last => None,
+            None => newer_in(&keyspace.state(), &self.engine.tables, range, since)?,
         };
         match changed {
             Some(key) => Err(Error::conflicting(&keyspace.name(), &key, HAS_CHANGED)),
@@ -198,8 +208,8 @@ impl Changes<'_> {
         for (key, since) in &reads.keys {
             self.check_key(&reads.keyspace, key, *since)?;
         }
-        for range in &reads.ranges {
-            self.check_range(&reads.keyspace, range)?;
+        for (range, since) in &reads.ranges {
+            self.check_range(&reads.keyspace, range, *since)?;
         }
         Ok(())
     }
@@ -225,13 +235,14 @@ impl Changes<'_> {
                 && (!Arc::ptr_eq(active, &state.active) || state.in_tables > condition.since)
             {
                 // I1
-                let (Written::Key(key) | Written::Range(key, _)) = written;
+                let (Written::Key(key) | Written::Operand(key) | Written::Range(key, _)) = written;
                 return Err(Error::conflicting(&keyspace.name(), key, HAS_CHANGED));
             }
             match written {
                 Written::Key(key) => self.check_key(keyspace, key, self.since),
+                Written::Operand(_) => Ok(()),
                 Written::Range(start, end) => {
-                    self.check_range(keyspace, &KeyRange::from_start(start, end))
+                    self.check_range(keyspace, &KeyRange::from_start(start, end), self.since)
                 }
             }
         })
@@ -298,7 +309,7 @@ impl Engine {
         let owner = member.condition.and_then(|condition| condition.owner);
         member.entries.visit(|id, written| {
             let forbidden = match written {
-                Written::Key(key) => self.holds.forbids_key(id, key, owner),
+                Written::Key(key) | Written::Operand(key) => self.holds.forbids_key(id, key, owner),
                 Written::Range(start, end) => {
                     let range = KeyRange::from_start(start, end);
                     self.holds.forbids_range(id, &range, owner)

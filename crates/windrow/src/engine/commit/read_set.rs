@@ -1,10 +1,10 @@
 //! What a transaction has read: keys and ranges of keys, by keyspace.
 //!
-//! A range was read at the snapshot of the transaction, and so was a key, unless the transaction had locked it before.
+//! A key or range was read at the snapshot of the transaction, unless the transaction had locked it before.
 //!
 //! Invariants:
-//! - I1: A key or range that was added stays, a key with the lowest sequence number at which it was read. A range covers what a cursor has passed, and also an end of its bounds
-//!   that it has reached.
+//! - I1: A key or range that was added stays, a key with the lowest sequence number at which it was read. A range covers
+//!   what a cursor has passed, and also an end of its bounds that it has reached.
 //! - I2: The set takes a bounded amount of memory. A set that would take more forgets what it has and is full for ever.
 //!   So a transaction can learn too late that it cannot commit, but it can never commit unchecked.
 //!
@@ -36,7 +36,8 @@ pub(crate) struct KeyspaceReads {
     pub(in crate::engine) keyspace: Arc<KeyspaceCore>,
     /// Each key with the sequence number that it was read at.
     pub(in crate::engine) keys: BTreeMap<Box<[u8]>, SequenceNumber>,
-    pub(in crate::engine) ranges: Vec<KeyRange>,
+    /// Each range with the sequence number that it was read at.
+    pub(in crate::engine) ranges: Vec<(KeyRange, SequenceNumber)>,
 }
 
 impl ReadSet {
@@ -75,11 +76,16 @@ impl ReadSet {
         }
     }
 
-    /// Adds the keys of `range`.
-    pub(crate) fn add_range(&mut self, keyspace: &Arc<KeyspaceCore>, range: KeyRange) {
+    /// Adds the keys of `range`, which were read at `since`.
+    pub(crate) fn add_range(
+        &mut self,
+        keyspace: &Arc<KeyspaceCore>,
+        range: KeyRange,
+        since: SequenceNumber,
+    ) {
         let (lower, upper) = range.ends();
         let bytes = [lower, upper].map(|bound| bound.map_or(0, <[u8]>::len) + OVERHEAD_BYTES);
-        self.of(keyspace).ranges.push(range);
+        self.of(keyspace).ranges.push((range, since));
         self.grow(bytes.iter().sum());
     }
 

@@ -8,13 +8,14 @@
 //! - I1: No prepared transaction writes what another one holds: neither a key nor a key of a range. [`Holds::add`]
 //!   refuses it. So prepared transactions can commit in any order.
 //!
-//! Concurrency: one lock, held for a few instructions or a search among the ranges; a leaf.
+//! Concurrency: one lock, held for a search among keys and [ranges](super::range_index); a leaf.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::lock::excludes;
+use super::range_index::{HeldRange, RangeIndex};
 use super::{LockName, Mode, Owner};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
@@ -44,15 +45,7 @@ pub(crate) struct Holds {
 struct All {
     /// The owners of each key. Several share it, or one has it alone.
     keys: BTreeMap<LockName, Vec<(Owner, Mode)>>,
-    ranges: Vec<HeldRange>,
-}
-
-#[derive(Debug)]
-struct HeldRange {
-    owner: Owner,
-    keyspace: KeyspaceId,
-    range: KeyRange,
-    mode: Mode,
+    ranges: BTreeMap<KeyspaceId, RangeIndex>,
 }
 
 /// Somebody who wants to write or to hold.
@@ -84,14 +77,10 @@ impl All {
     /// Whether another owner holds the key so that `wish` is in the way.
     fn has_key(&self, name: &LockName, wish: Wish) -> bool {
         let owners = self.keys.get(name).map_or(&[][..], Vec::as_slice);
-        let mut ranges = self.ranges.iter();
+        let ranges = self.ranges.get(&name.keyspace);
+        let is_met = |held: &HeldRange| wish.meets(held.owner, held.mode);
         owners.iter().any(|(owner, mode)| wish.meets(*owner, *mode))
-            || ranges.any(|held| {
-                held.keyspace == name.keyspace
-                    && held.range.is_above_lower(&name.key)
-                    && held.range.is_below_upper(&name.key)
-                    && wish.meets(held.owner, held.mode)
-            })
+            || ranges.is_some_and(|it| it.find_around(&name.key, is_met).is_some())
     }
 
     /// A key of `range`, or the beginning of a range over it, that another owner holds so that `wish` is in the way.
@@ -112,13 +101,8 @@ impl All {
         if let Some((name, _)) = inside.find(|(_, owners)| met(owners)) {
             return Some(name.clone());
         }
-        let mut ranges = self.ranges.iter();
-        let found = ranges.find(|held| {
-            held.keyspace == keyspace
-                && wish.meets(held.owner, held.mode)
-                && is_ordered(held.range.bounds())
-                && held.range.overlaps(range)
-        });
+        let is_met = |held: &HeldRange| wish.meets(held.owner, held.mode);
+        let found = self.ranges.get(&keyspace)?.find_over(range, is_met);
         found.map(|held| name(held.range.ends().0.unwrap_or_default()))
     }
 
@@ -160,14 +144,17 @@ impl Holds {
             let owners = all.keys.entry(name.clone()).or_default();
             owners.push((owner, *mode));
         }
-        let ranges = hold.ranges.iter().cloned();
-        all.ranges
-            .extend(ranges.map(|(keyspace, range, mode)| HeldRange {
-                owner,
-                keyspace,
-                range,
-                mode,
-            }));
+        let mut ranges: BTreeMap<KeyspaceId, Vec<HeldRange>> = BTreeMap::new();
+        for (keyspace, range, mode) in hold.ranges.iter().cloned() {
+            if is_ordered(range.bounds()) {
+                let held = HeldRange { owner, range, mode };
+                ranges.entry(keyspace).or_default().push(held);
+            }
+        }
+        for (keyspace, ranges) in ranges {
+            let index = all.ranges.entry(keyspace).or_default();
+            index.add(ranges.into_iter());
+        }
         self.memory.add(hold.memory_bytes());
         self.count.fetch_add(1, Ordering::Release);
         Ok(())
@@ -184,7 +171,12 @@ impl Holds {
                 }
             }
         }
-        all.ranges.retain(|it| it.owner != owner);
+        for (keyspace, _, _) in &hold.ranges {
+            if let Some(index) = all.ranges.get_mut(keyspace) {
+                index.remove(owner);
+            }
+        }
+        all.ranges.retain(|_, index| !index.is_empty());
         self.memory.remove(hold.memory_bytes());
         self.count.fetch_sub(1, Ordering::Release);
     }

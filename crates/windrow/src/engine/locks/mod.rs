@@ -21,6 +21,7 @@ mod holds;
 mod lock;
 #[cfg(all(test, loom))]
 mod models;
+mod range_index;
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
@@ -34,6 +35,7 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Error, KeyspaceId, MemoryTracker};
 use crate::codec::checksum::key_hash;
+use crate::read::visible::KeyRange;
 pub(crate) use holds::{Hold, Holds};
 use lock::Lock;
 pub(crate) use lock::{Mode, Owner};
@@ -88,12 +90,13 @@ pub(crate) struct LockTable {
 }
 
 impl LockTable {
-    /// A table that counts its locks in `memory`, which counts nothing else.
-    pub(crate) fn new(memory: &Arc<MemoryTracker>) -> Self {
+    /// A table that counts its locks in `memory`, which counts nothing else. `first_owner` is random: no two databases
+    /// have the same owners.
+    pub(crate) fn new(memory: &Arc<MemoryTracker>, first_owner: u64) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             waits: Mutex::default(),
-            next_owner: AtomicU64::new(0),
+            next_owner: AtomicU64::new(first_owner),
             memory: Arc::clone(memory),
         }
     }
@@ -236,6 +239,21 @@ impl LockTable {
             }
         }
         Some(outcome)
+    }
+
+    /// The keys of `range` that have a lock, sorted.
+    pub(crate) fn locked_in(&self, keyspace: KeyspaceId, range: &KeyRange) -> Vec<LockName> {
+        let is_within = |name: &&LockName| {
+            name.keyspace == keyspace
+                && range.is_above_lower(&name.key)
+                && range.is_below_upper(&name.key)
+        };
+        let mut names = Vec::new();
+        for shard in &self.shards {
+            names.extend(shard.lock().keys().filter(is_within).cloned());
+        }
+        names.sort_unstable();
+        names
     }
 
     /// Takes the lock `name` for `owner` after a crash, when nobody has one that excludes it.

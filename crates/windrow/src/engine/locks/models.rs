@@ -18,7 +18,7 @@ struct Model {
 impl Model {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            table: LockTable::new(&Arc::default()),
+            table: LockTable::new(&Arc::default(), 0),
             protected: [Handover::new(), Handover::new()],
         })
     }

@@ -8,7 +8,7 @@ use super::*;
 use crate::base::ErrorKind;
 
 fn table() -> LockTable {
-    LockTable::new(&Arc::default())
+    LockTable::new(&Arc::default(), 0)
 }
 
 fn name(key: &str) -> LockName {

@@ -1,7 +1,8 @@
 //! A cursor over the snapshot of a transaction with the transaction's own writes over it.
 //!
-//! A written key hides the entry of the snapshot, a removal hides the key, and a deleted range is passed at once. The cursor also shows writes that the
-//! transaction makes while it is open, if they are still ahead of it: it looks its next own write up at each move.
+//! A written key hides the entry of the snapshot, a removal hides the key, and a deleted range is passed at once. Own
+//! operands are folded when the value is asked for. The cursor also shows writes that the transaction makes while it is
+//! open, if they are still ahead of it: it looks its next own write up at each move.
 //!
 //! Invariants:
 //! - I1: `base` is at no entry between the position and the next one in the present direction: forwards it is at the
@@ -11,13 +12,16 @@
 //!
 //! Concurrency: owned by the thread of its transaction.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::TransactionCore;
+use super::written::{Below, Own};
 use crate::base::Result;
 use crate::engine::{KeyspaceCore, StateCursor};
+use crate::merge_operator::{Chain, KeyspaceOperator};
 use crate::options::Isolation;
 use crate::read::visible::KeyRange;
 
@@ -29,6 +33,18 @@ enum Shown {
     Base,
     /// The own write in `key` and `value`.
     Own,
+    /// The own operands, on this base.
+    Operands(OperandBase),
+}
+
+/// What own operands are folded on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OperandBase {
+    Nothing,
+    /// The own write in `value`.
+    Own,
+    /// The entry of `base`, which is at the position.
+    Base,
 }
 
 /// Where `base` is.
@@ -95,6 +111,10 @@ pub(crate) struct TransactionCursor<'a> {
     key: Vec<u8>,
     /// The value of an own write.
     value: Vec<u8>,
+    /// Own operands, and the value that they are folded to.
+    operands: Chain,
+    folded: OnceCell<Vec<u8>>,
+    operator: Arc<KeyspaceOperator>,
     passed: Option<Passed>,
 }
 
@@ -116,6 +136,9 @@ impl<'a> TransactionCursor<'a> {
             shown: Shown::Nothing,
             key: Vec::new(),
             value: Vec::new(),
+            operands: Chain::default(),
+            folded: OnceCell::new(),
+            operator: keyspace.operator(),
             passed: None,
         }
     }
@@ -143,11 +166,24 @@ impl<'a> TransactionCursor<'a> {
     /// # Errors
     /// As [`StateCursor::value`].
     pub(crate) fn value(&self) -> Result<&[u8]> {
-        match self.shown {
-            Shown::Nothing => Ok(&[]),
-            Shown::Base => self.base.value(),
-            Shown::Own => Ok(&self.value),
+        let base = match self.shown {
+            Shown::Nothing => return Ok(&[]),
+            Shown::Base => return self.base.value(),
+            Shown::Own => return Ok(&self.value),
+            Shown::Operands(base) => base,
+        };
+        if let Some(folded) = self.folded.get() {
+            return Ok(folded);
         }
+        let base = match base {
+            OperandBase::Nothing => None,
+            OperandBase::Own => Some(&self.value[..]),
+            OperandBase::Base => Some(self.base.value()?),
+        };
+        let mut value = Vec::new();
+        self.operator
+            .full_merge(&self.key, base, &self.operands, &mut value)?;
+        Ok(self.folded.get_or_init(|| value))
     }
 
     /// Moves to the first entry; returns whether it exists.
@@ -258,7 +294,7 @@ impl<'a> TransactionCursor<'a> {
                 }
             };
             let base = (self.place == BasePlace::AtEntry).then(|| self.base.key());
-            let Some((key, value)) = written.filter(|(key, _)| is_nearer(direction, key, base))
+            let Some((key, own)) = written.filter(|(key, _)| is_nearer(direction, key, base))
             else {
                 return Ok(self.show_base());
             };
@@ -266,15 +302,32 @@ impl<'a> TransactionCursor<'a> {
             self.key.clear();
             self.key.extend_from_slice(key);
             self.value.clear();
-            self.value
-                .extend_from_slice(value.as_deref().unwrap_or_default());
-            let is_removal = value.is_none();
+            self.folded.take();
+            let shown = match own {
+                Own::Decided(None) => None,
+                Own::Decided(Some(value)) => {
+                    self.value.extend_from_slice(value);
+                    Some(Shown::Own)
+                }
+                Own::Operands(below, operands) => {
+                    self.operands.clone_from(operands);
+                    Some(Shown::Operands(match below {
+                        Below::Unwritten if hides_base => OperandBase::Base,
+                        Below::Unwritten | Below::Written(None) => OperandBase::Nothing,
+                        Below::Written(Some(value)) => {
+                            self.value.extend_from_slice(value);
+                            OperandBase::Own
+                        }
+                    }))
+                }
+            };
             drop(writes);
-            if hides_base {
+            // The operands still need their base. I1 holds: the position is that of `base`.
+            if hides_base && shown != Some(Shown::Operands(OperandBase::Base)) {
                 self.step_base(direction)?;
             }
-            if !is_removal {
-                self.shown = Shown::Own;
+            if let Some(shown) = shown {
+                self.shown = shown;
                 return Ok(true);
             }
             start = None;
@@ -364,7 +417,7 @@ impl<'a> TransactionCursor<'a> {
                 upper: upper.bound(&self.range.upper),
             };
             let mut reads = self.transaction.reads.borrow_mut();
-            reads.add_range(&self.keyspace, passed);
+            reads.add_range(&self.keyspace, passed, self.transaction.since);
             drop(reads);
             self.transaction.count_memory();
         }

@@ -1,7 +1,11 @@
 //! The locks of one transaction: what each one covers, and which of them a savepoint releases.
 //!
 //! A lock has the sequence number at which its key was read under it, or was locked for a write. The commit covers all
-//! locked keys from there on. So a lost update is found even if a writer takes no locks.
+//! locked keys from there on. So a lost update is found even if a writer takes no locks. A key that is locked for an
+//! operand alone is not covered: no write is lost then.
+//!
+//! There are no locks of ranges. Who deletes a range takes the locks that others have in it, and the commit covers the
+//! range from there on. So it waits for all who were there before, and finds who came later.
 //!
 //! Invariants:
 //! - I1: The transaction holds in the table exactly what `held` says, until this is dropped or
@@ -22,6 +26,7 @@ use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::engine::commit::read_set::ReadSet;
 use crate::engine::locks::{LockName, LockTable, Mode, Owner, Refusal};
 use crate::engine::{Engine, KeyspaceCore};
+use crate::read::visible::KeyRange;
 
 /// A thread that waits for a lock looks at the clock, and whether the database is open, at least this often.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -69,6 +74,7 @@ pub(super) struct TransactionLocks {
     /// How long it waits for each lock.
     timeout: Duration,
     held: BTreeMap<LockName, HeldLock>,
+    ranges: Vec<DeletedRange>,
     taken: Vec<Taken>,
     /// Whether anything was read under a lock.
     has_read: bool,
@@ -79,15 +85,27 @@ struct HeldLock {
     keyspace: Arc<KeyspaceCore>,
     mode: Mode,
     since: SequenceNumber,
+    /// Whether the commit covers the key.
+    is_covered: bool,
     /// Whether the caller knows the value of the key from a read under the lock.
     is_read: bool,
 }
 
-/// A lock that was taken, and how it was held before.
+/// A range that the transaction has deleted, after it had the locks in it.
 #[derive(Debug)]
-struct Taken {
-    name: LockName,
-    before: Option<Mode>,
+struct DeletedRange {
+    keyspace: Arc<KeyspaceCore>,
+    range: KeyRange,
+    since: SequenceNumber,
+}
+
+/// What was taken.
+#[derive(Debug)]
+enum Taken {
+    /// A lock, and how it was held before.
+    Key(LockName, Option<Mode>),
+    /// The last range.
+    Range,
 }
 
 impl TransactionLocks {
@@ -97,6 +115,7 @@ impl TransactionLocks {
             owner: table.new_owner(),
             timeout,
             held: BTreeMap::new(),
+            ranges: Vec::new(),
             taken: Vec::new(),
             has_read: false,
         }
@@ -124,7 +143,7 @@ impl TransactionLocks {
         !self.held.is_empty() && self.held.contains_key(&LockName::new(keyspace.id(), key))
     }
 
-    /// Takes the lock of `key`, and waits for it if necessary.
+    /// Takes the lock of `key`, and waits for it if necessary. The commit covers the key.
     ///
     /// # Errors
     /// `Deadlock`; `TimedOut`, also if there are too many locks; `Closed`.
@@ -135,17 +154,53 @@ impl TransactionLocks {
         key: &[u8],
         mode: Mode,
     ) -> Result<()> {
-        self.lock(engine, keyspace, key, mode).map(drop)
+        self.lock(engine, keyspace, key, mode)?.is_covered = true;
+        Ok(())
     }
 
-    /// The same; returns the lock.
+    /// Takes the lock of `key` for an operand.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(super) fn take_to_merge(
+        &mut self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+    ) -> Result<()> {
+        self.lock(engine, keyspace, key, Mode::Exclusive).map(drop)
+    }
+
+    /// Takes the locks that others have of keys of `range`. The commit covers the range.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(super) fn take_range(
+        &mut self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        range: KeyRange,
+    ) -> Result<()> {
+        for name in self.table.locked_in(keyspace.id(), &range) {
+            self.lock(engine, keyspace, &name.key, Mode::Exclusive)?;
+        }
+        self.taken.push(Taken::Range);
+        self.ranges.push(DeletedRange {
+            keyspace: Arc::clone(keyspace),
+            range,
+            since: engine.visible.load(Ordering::Acquire),
+        });
+        Ok(())
+    }
+
+    /// Takes the lock of `key` and returns it.
     fn lock(
         &mut self,
         engine: &Engine,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
         mode: Mode,
-    ) -> Result<(&mut HeldLock, bool)> {
+    ) -> Result<&mut HeldLock> {
         let name = LockName::new(keyspace.id(), key);
         let before = self.held.get(&name).map(|it| it.mode);
         if before < Some(mode) {
@@ -159,17 +214,17 @@ impl TransactionLocks {
             self.table
                 .acquire(self.owner, &name, mode, rest)
                 .map_err(|refusal| engine.refused_lock(refusal, keyspace, key))?;
-            let name = name.clone();
-            self.taken.push(Taken { name, before });
+            self.taken.push(Taken::Key(name.clone(), before));
         }
         let held = self.held.entry(name).or_insert_with(|| HeldLock {
             keyspace: Arc::clone(keyspace),
             mode,
             since: engine.visible.load(Ordering::Acquire),
+            is_covered: false,
             is_read: false,
         });
         held.mode = held.mode.max(mode);
-        Ok((held, before.is_none()))
+        Ok(held)
     }
 
     /// Reads the newest value of `key` under its lock.
@@ -184,11 +239,12 @@ impl TransactionLocks {
         key: &[u8],
         mode: Mode,
     ) -> Result<Option<Vec<u8>>> {
-        let (held, is_new) = self.lock(engine, keyspace, key, mode)?;
+        let held = self.lock(engine, keyspace, key, mode)?;
         let mut value = Vec::new();
         let read = engine.get_newest(keyspace, key, &mut value)?;
-        if is_new {
+        if !held.is_covered {
             held.since = read.since;
+            held.is_covered = true;
         } else if held.since < read.since && engine.has_changed(keyspace, key, held.since)? {
             let what = "was changed by a write without a lock";
             return Err(Error::conflicting(&keyspace.name(), key, what));
@@ -200,16 +256,24 @@ impl TransactionLocks {
 
     /// Adds what the locks cover to `reads`.
     pub(super) fn add_to(&self, reads: &mut ReadSet) {
-        for (name, held) in &self.held {
+        for (name, held) in self.held.iter().filter(|it| it.1.is_covered) {
             reads.add_key(&held.keyspace, &name.key, held.since);
+        }
+        for deleted in &self.ranges {
+            reads.add_range(&deleted.keyspace, deleted.range.clone(), deleted.since);
         }
     }
 
-    /// Releases the locks that were taken after `position`. What was read under them goes to `reads` (I3).
+    /// Releases the locks that were taken after `position`, and forgets the ranges. What was read under the locks goes to
+    /// `reads` (I3).
     pub(super) fn roll_back_to(&mut self, position: usize, reads: &mut ReadSet) {
         while self.taken.len() > position
-            && let Some(Taken { name, before }) = self.taken.pop()
+            && let Some(taken) = self.taken.pop()
         {
+            let Taken::Key(name, before) = taken else {
+                self.ranges.pop();
+                continue;
+            };
             if let Some(mode) = before {
                 self.table.share(self.owner, &name);
                 if let Some(held) = self.held.get_mut(&name) {

@@ -10,7 +10,7 @@
 //! as without locks. So locks decide who waits, never what is right: with them a commit fails only if a write without
 //! a lock came in between.
 //!
-//! The files: [`write_set`], the own writes; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both;
+//! The files: [`write_set`], the own writes; [`written`], those of one key; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both;
 //! [`locks`], the locks of a transaction; [`prepared`], transactions that survive a crash before their commit, and
 //! [`prepared_record`], what is stored of them; [`retry`], the wait before another try; [`single_key`], changes of one
 //! key, which need no transaction.
@@ -33,6 +33,7 @@ mod prepared_record;
 mod retry;
 mod single_key;
 mod write_set;
+mod written;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -44,6 +45,7 @@ use super::locks::Mode;
 use super::{Engine, KeyspaceCore};
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
 use crate::base::{Error, Held, Result, SequenceNumber};
+use crate::merge_operator::Chain;
 use crate::options::{Durability, Isolation};
 use crate::read::visible::KeyRange;
 pub(crate) use cursor::TransactionCursor;
@@ -53,6 +55,7 @@ pub(crate) use retry::TRIES_MAX;
 pub(crate) use single_key::Change;
 pub(crate) use write_set::SavepointId;
 use write_set::WriteSet;
+use written::{Below, Own};
 
 /// A smaller change of the memory in use is not counted yet, in bytes.
 const COUNTED_BYTES_MIN: u64 = 1024;
@@ -125,9 +128,27 @@ impl TransactionCore {
         key: &[u8],
         intent: Intent,
     ) -> Result<Option<Vec<u8>>> {
-        if let Some(written) = self.writes.borrow().get(keyspace, key) {
-            return Ok(written.clone());
+        match self.writes.borrow().get(keyspace, key) {
+            None => self.get_below(engine, keyspace, key, intent),
+            Some(Own::Decided(value)) => Ok(value.map(<[u8]>::to_vec)),
+            Some(Own::Operands(Below::Written(base), operands)) => {
+                fold(keyspace, key, base, operands).map(Some)
+            }
+            Some(Own::Operands(Below::Unwritten, operands)) => {
+                let base = self.get_below(engine, keyspace, key, intent)?;
+                fold(keyspace, key, base.as_deref(), operands).map(Some)
+            }
         }
+    }
+
+    /// The value of `key` below the own writes.
+    fn get_below(
+        &self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<Option<Vec<u8>>> {
         if let Some(locks) = &self.locks
             && (intent != Intent::Plain || locks.borrow().holds(keyspace, key))
         {
@@ -149,11 +170,15 @@ impl TransactionCore {
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>> {
         let locks = self.locks.as_ref().map(RefCell::borrow);
-        if locks.is_some_and(|locks| !locks.is_empty()) {
+        let writes = self.writes.borrow();
+        let has_operands = |key: &K| {
+            let own = writes.get(keyspace, key.as_ref());
+            matches!(own, Some(Own::Operands(..)))
+        };
+        if locks.is_some_and(|locks| !locks.is_empty()) || keys.iter().any(has_operands) {
             let get = |key: &K| self.get(engine, keyspace, key.as_ref(), Intent::Plain);
             return keys.iter().map(get).collect();
         }
-        let writes = self.writes.borrow();
         let written = |key: &&[u8]| writes.get(keyspace, key);
         let keys = keys.iter().map(AsRef::as_ref);
         let read: Vec<_> = keys.clone().filter(|key| written(key).is_none()).collect();
@@ -163,7 +188,8 @@ impl TransactionCore {
         let found = engine.multi_get(keyspace, &read, Some(self.since))?;
         let mut found = found.into_iter();
         let value = |key: &[u8]| match written(&key) {
-            Some(written) => written.clone(),
+            Some(Own::Decided(value)) => value.map(<[u8]>::to_vec),
+            Some(Own::Operands(..)) => unreachable!("no key has operands"),
             None => found.next().flatten(),
         };
         Ok(keys.map(value).collect())
@@ -207,17 +233,43 @@ impl TransactionCore {
         Ok(())
     }
 
+    /// Adds an operand to `key`, without a read.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(crate) fn merge(
+        &self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        self.check_reads()?;
+        if let Some(locks) = &self.locks {
+            let mut locks = locks.borrow_mut();
+            locks.take_to_merge(engine, keyspace, key)?;
+        }
+        self.writes.borrow_mut().merge(keyspace, key, operand)?;
+        self.count_memory();
+        Ok(())
+    }
+
     /// Removes the keys from `start` to before `end`, or all from `start` on if `end` is empty.
     ///
     /// # Errors
     /// As [`put`](Self::put).
     pub(crate) fn delete_range(
         &self,
+        engine: &Engine,
         keyspace: &Arc<KeyspaceCore>,
         start: &[u8],
         end: &[u8],
     ) -> Result<()> {
         self.check_reads()?;
+        if let Some(locks) = &self.locks {
+            let range = KeyRange::from_start(start, end);
+            locks.borrow_mut().take_range(engine, keyspace, range)?;
+        }
         let mut writes = self.writes.borrow_mut();
         writes.delete_range(keyspace, start, end)?;
         drop(writes);
@@ -238,15 +290,17 @@ impl TransactionCore {
     }
 
     /// Marks the present state of the own writes and locks.
-    pub(crate) fn savepoint(&self) -> SavepointId {
+    pub(crate) fn savepoint(&self, engine: &Engine) -> SavepointId {
         let locks = self.locks.as_ref().map_or(0, |it| it.borrow().position());
-        self.writes.borrow_mut().savepoint(locks)
+        let id = SavepointId(engine.locks.new_owner());
+        self.writes.borrow_mut().savepoint(id, locks);
+        id
     }
 
     /// Restores the own writes and locks as they were at the savepoint `id`. What was read stays covered.
     ///
     /// # Errors
-    /// `InvalidArgument` if the savepoint is gone.
+    /// `InvalidArgument` if the savepoint is gone, or of another transaction.
     pub(crate) fn roll_back_to(&self, id: SavepointId) -> Result<()> {
         let position = self.writes.borrow_mut().roll_back_to(id)?;
         if let Some(locks) = &self.locks {
@@ -324,4 +378,21 @@ impl TransactionCore {
             owner: self.locks.as_ref().map(|locks| locks.borrow().owner()),
         })
     }
+}
+
+/// The value of `key` after own `operands` on `base`.
+///
+/// # Errors
+/// `Merge`.
+fn fold(
+    keyspace: &KeyspaceCore,
+    key: &[u8],
+    base: Option<&[u8]>,
+    operands: &Chain,
+) -> Result<Vec<u8>> {
+    let mut value = Vec::new();
+    keyspace
+        .operator()
+        .full_merge(key, base, operands, &mut value)?;
+    Ok(value)
 }

@@ -25,7 +25,7 @@ use super::locks::TransactionLocks;
 use super::prepared_record::{PreparedRecord, encode};
 use super::write_set::WriteSet;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::limits::VALUE_BYTES_MAX;
+use crate::base::limits::{TRANSACTION_READS_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Kind, Result};
 use crate::codec::reader::DecodeError;
@@ -121,6 +121,29 @@ impl PreparedTransactions {
     }
 }
 
+/// A name that a thread prepares or ends (I3). A drop leaves it as `is_prepared` says, also by a panic.
+struct NameInUse<'a> {
+    engine: &'a Engine,
+    name: &'a str,
+    kept: Option<Kept>,
+    is_prepared: bool,
+}
+
+impl Drop for NameInUse<'_> {
+    fn drop(&mut self) {
+        let prepared = &self.engine.prepared;
+        match self.kept.take() {
+            Some(kept) if self.is_prepared => prepared.set(self.name, Named::Prepared(kept)),
+            kept => {
+                prepared.remove(self.name);
+                if let Some(kept) = kept {
+                    kept.release(self.engine); // I1
+                }
+            }
+        }
+    }
+}
+
 fn not_prepared(name: &str) -> Error {
     let message = format!("no transaction named \"{name}\" is prepared");
     Error::new(ErrorKind::NotFound, message)
@@ -141,16 +164,18 @@ impl TransactionCore {
         }
         engine.check_writable()?;
         self.check_cursors()?;
+        // Before any lock: the transaction of that name may be the one that has it.
+        engine.prepared.begin(name)?;
+        let mut in_use = NameInUse {
+            engine,
+            name,
+            kept: None,
+            is_prepared: false,
+        };
         let keyspace = engine.prepared_keyspace()?;
-        let (since, writes) = (self.since, self.writes.take());
+        let writes = self.writes.take();
         if self.isolation == Isolation::Snapshot {
-            let mut reads = self.reads.borrow_mut();
-            for (keyspace, key) in writes.keys() {
-                reads.add_key(keyspace, key, since);
-            }
-            for (keyspace, range) in writes.deleted() {
-                reads.add_range(keyspace, range);
-            }
+            self.read_what_is_replaced(&writes)?;
         }
         let condition = Condition {
             covers_writes: false,
@@ -180,18 +205,16 @@ impl TransactionCore {
             return Err(Error::invalid_argument(message));
         }
         let hold = hold_of(&writes, reads);
-        engine.prepared.begin(name)?;
         let owner = locks.owner();
         if let Err(other) = engine.holds.add(owner, &hold) {
-            engine.prepared.remove(name);
             return Err(engine.held(other.keyspace, &other.key));
         }
         // I1
-        let kept = Kept {
+        in_use.kept = Some(Kept {
             owner,
             locks: locks.keep(),
             hold,
-        };
+        });
         let write = Write::One {
             keyspace: &keyspace,
             kind: Kind::Value,
@@ -199,13 +222,30 @@ impl TransactionCore {
             value: &record,
         };
         let outcome = engine.commit_on(condition, &write, Durability::Sync);
-        if outcome.is_ok() {
-            engine.prepared.set(name, Named::Prepared(kept));
-        } else {
-            engine.prepared.remove(name);
-            kept.release(engine);
-        }
+        in_use.is_prepared = outcome.is_ok();
         outcome
+    }
+
+    /// Adds what `writes` replace to what was read: under snapshot isolation the commit covers it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if that is too much.
+    fn read_what_is_replaced(&self, writes: &WriteSet) -> Result<()> {
+        self.check_reads()?;
+        let mut reads = self.reads.borrow_mut();
+        for (keyspace, key) in writes.replaced_keys() {
+            reads.add_key(keyspace, key, self.since);
+        }
+        for (keyspace, range) in writes.deleted() {
+            reads.add_range(keyspace, range, self.since);
+        }
+        if reads.is_full() {
+            return Err(Error::invalid_argument(format!(
+                "the transaction has written more than {} MiB of keys, with those that it has read, and cannot be prepared",
+                TRANSACTION_READS_BYTES_MAX >> 20
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -216,9 +256,9 @@ fn hold_of(writes: &WriteSet, reads: &ReadSet) -> Hold {
         let id = reads.keyspace.id();
         let names = reads.keys.keys().map(|key| LockName::new(id, key));
         hold.keys.extend(names.map(|name| (name, Mode::Shared)));
-        let ranges = reads.ranges.iter().cloned();
+        let ranges = reads.ranges.iter();
         hold.ranges
-            .extend(ranges.map(|range| (id, range, Mode::Shared)));
+            .extend(ranges.map(|(range, _)| (id, range.clone(), Mode::Shared)));
     }
     let names = writes
         .keys()
@@ -277,13 +317,15 @@ impl Engine {
 
     fn end_prepared(&self, name: &str, write: impl FnOnce(Owner) -> Result<()>) -> Result<()> {
         let kept = self.prepared.begin_end(name)?;
-        let outcome = write(kept.owner);
-        if outcome.is_ok() {
-            self.prepared.remove(name);
-            kept.release(self); // I1
-        } else {
-            self.prepared.set(name, Named::Prepared(kept));
-        }
+        let owner = kept.owner;
+        let mut in_use = NameInUse {
+            engine: self,
+            name,
+            kept: Some(kept),
+            is_prepared: true,
+        };
+        let outcome = write(owner);
+        in_use.is_prepared = outcome.is_err();
         outcome
     }
 

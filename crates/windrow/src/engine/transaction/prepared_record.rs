@@ -116,7 +116,7 @@ pub(super) fn encode(writes: &EncodedWrites, reads: &ReadSet) -> Vec<u8> {
     }
     put_varint(&mut record, ranges as u64);
     for reads in reads.keyspaces() {
-        for range in &reads.ranges {
+        for (range, _) in &reads.ranges {
             put_varint(&mut record, u64::from(reads.keyspace.id().0));
             put_bound(&mut record, &range.lower);
             put_bound(&mut record, &range.upper);

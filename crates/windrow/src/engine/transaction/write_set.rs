@@ -1,8 +1,8 @@
 //! What a transaction has written so far, by keyspace, and how to undo it.
 //!
 //! Invariants:
-//! - I1: A key has one entry, its newest. An entry of a key in a deleted range is newer than the deletion, so the deletions
-//!   come first in the encoded form.
+//! - I1: A key has its newest entry, and the operands that came after it. What is written to a key in a deleted range is
+//!   newer than the deletion, so the deletions come first in the encoded form.
 //! - I2: While a savepoint exists, each change is recorded together with what it replaced. So a roll-back restores the
 //!   state of its savepoint, newest change first.
 //! - I3: The encoded entries, and what savepoints keep, have together at most [`BATCH_BYTES_MAX`] bytes.
@@ -14,17 +14,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::deleted_ranges::{Added, DeletedRanges};
+use super::written::{Base, ENTRY_BYTES_MAX, Own, Written};
 use crate::base::limits::BATCH_BYTES_MAX;
-use crate::base::{Error, Kind, Result};
+use crate::base::{Error, KeyspaceId, Kind, Result};
+use crate::engine::locks::Owner;
 use crate::engine::{KeyspaceCore, Write};
 use crate::log::batch;
 use crate::read::visible::{KeyRange, is_ordered};
-
-/// The most bytes of an encoded entry beside its key and value.
-const ENTRY_BYTES_MAX: usize = 32;
-
-/// What a key has: a value, or none after a removal.
-pub(super) type Written = Option<Vec<u8>>;
 
 /// The writes of a transaction.
 #[derive(Debug, Default)]
@@ -36,12 +32,11 @@ pub(super) struct WriteSet {
     /// The bytes of the changes.
     changes_bytes: usize,
     savepoints: Vec<Savepoint>,
-    next_savepoint: u64,
 }
 
-/// Names a savepoint of a transaction.
+/// Names a savepoint. No other savepoint of any transaction has the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SavepointId(u64);
+pub(crate) struct SavepointId(pub(super) Owner);
 
 #[derive(Debug)]
 struct Savepoint {
@@ -70,8 +65,10 @@ struct Change {
 /// What there was before a change.
 #[derive(Debug)]
 enum Undo {
-    /// The entry of a key; `None` if the transaction had not written it.
+    /// What was written to a key; `None` if nothing was.
     Entry(Vec<u8>, Option<Written>),
+    /// A key got another operand.
+    Operand(Vec<u8>),
     Deleted(Added),
 }
 
@@ -85,6 +82,14 @@ pub(super) struct EncodedWrites {
 }
 
 impl EncodedWrites {
+    fn put(&mut self, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) {
+        batch::put_entry(&mut self.entries, keyspace, kind, key, value);
+        self.count += 1;
+        if kind == Kind::Value {
+            self.longest = self.longest.max(key.len() + value.len());
+        }
+    }
+
     pub(super) fn entries(&self) -> &[u8] {
         &self.entries
     }
@@ -103,14 +108,9 @@ impl EncodedWrites {
     }
 }
 
-fn entry_bytes(key: &[u8], written: &Written) -> usize {
-    ENTRY_BYTES_MAX + key.len() + written.as_ref().map_or(0, Vec::len)
-}
-
-/// The bytes of the change of a `key` that had the entry `before`.
+/// The bytes of the change of a `key` to which `before` was written.
 fn change_bytes(key: &[u8], before: Option<&Written>) -> usize {
-    let value = before.and_then(Option::as_ref).map_or(0, Vec::len);
-    size_of::<Change>() + key.len() + value
+    size_of::<Change>() + key.len() + before.map_or(0, Written::value_bytes)
 }
 
 /// The most bytes of encoded deletions.
@@ -123,8 +123,19 @@ impl Undo {
     fn bytes(&self) -> usize {
         match self {
             Self::Entry(key, before) => change_bytes(key, before.as_ref()),
+            Self::Operand(key) => change_bytes(key, None),
             Self::Deleted(added) => size_of::<Change>() + added.bytes(),
         }
+    }
+}
+
+impl KeyspaceWrites {
+    fn is_deleted(&self, key: &[u8]) -> bool {
+        self.deleted.around(key).is_some()
+    }
+
+    fn own<'a>(&self, key: &[u8], written: &'a Written) -> Own<'a> {
+        written.own(!written.replaces() && self.is_deleted(key))
     }
 }
 
@@ -134,7 +145,7 @@ impl WriteSet {
         self.keyspaces.iter().all(is_empty)
     }
 
-    /// Sets the newest entry of `key`.
+    /// Sets the value of `key`, or removes it.
     ///
     /// # Errors
     /// `InvalidArgument` if the set gets larger than 1 GiB (I3). Nothing has changed then.
@@ -142,12 +153,14 @@ impl WriteSet {
         &mut self,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
-        written: Written,
+        value: Option<Vec<u8>>,
     ) -> Result<()> {
-        let bytes = self.bytes + entry_bytes(key, &written);
+        let written = Written::new(value.map_or(Base::Removed, Base::Value));
+        let bytes = self.bytes + written.entries_bytes(key.len());
         let mut changes_bytes = self.changes_bytes;
         if !self.savepoints.is_empty() {
-            changes_bytes += change_bytes(key, self.get(keyspace, key));
+            let before = self.of(keyspace).and_then(|it| it.entries.get(key));
+            changes_bytes += change_bytes(key, before);
         }
         check_bytes(bytes + changes_bytes)?;
         self.bytes = bytes;
@@ -158,6 +171,43 @@ impl WriteSet {
             self.changes.push(Change {
                 keyspace: position,
                 undo: Undo::Entry(key.to_vec(), before),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds an operand to `key`.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(super) fn merge(
+        &mut self,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<()> {
+        let bytes = self.bytes + ENTRY_BYTES_MAX + key.len() + operand.len();
+        let has_savepoint = !self.savepoints.is_empty();
+        let mut changes_bytes = self.changes_bytes;
+        if has_savepoint {
+            changes_bytes += change_bytes(key, None);
+        }
+        check_bytes(bytes + changes_bytes)?;
+        self.bytes = bytes;
+        self.changes_bytes = changes_bytes;
+        let position = self.position_of(keyspace);
+        let entries = &mut self.keyspaces[position].entries;
+        if let Some(written) = entries.get_mut(key) {
+            written.operands.push(operand);
+        } else {
+            let mut written = Written::new(Base::Unwritten);
+            written.operands.push(operand);
+            entries.insert(key.to_vec(), written);
+        }
+        if has_savepoint {
+            self.changes.push(Change {
+                keyspace: position,
+                undo: Undo::Operand(key.to_vec()),
             });
         }
         Ok(())
@@ -220,7 +270,18 @@ impl WriteSet {
         Ok(())
     }
 
-    /// Replaces the entry of `key`. Returns the one before.
+    /// Removes the newest operand of `key`.
+    fn remove_operand(&mut self, keyspace: usize, key: &[u8]) {
+        let entries = &mut self.keyspaces[keyspace].entries;
+        if let Some(written) = entries.get_mut(key) {
+            self.bytes -= ENTRY_BYTES_MAX + key.len() + written.operands.pop();
+            if written.is_empty() {
+                entries.remove(key);
+            }
+        }
+    }
+
+    /// Replaces what was written to `key`. Returns what it was.
     fn set(&mut self, keyspace: usize, key: Vec<u8>, entry: Option<Written>) -> Option<Written> {
         let length = key.len();
         let entries = &mut self.keyspaces[keyspace].entries;
@@ -229,8 +290,7 @@ impl WriteSet {
             None => entries.remove(&key),
         };
         if let Some(before) = &before {
-            let value = before.as_ref().map_or(0, Vec::len);
-            self.bytes -= ENTRY_BYTES_MAX + length + value;
+            self.bytes -= before.entries_bytes(length);
         }
         before
     }
@@ -252,12 +312,13 @@ impl WriteSet {
         keyspaces.find(|it| Arc::ptr_eq(&it.keyspace, keyspace))
     }
 
-    /// The entry of `key`, if the transaction has written it or deleted a range around it.
-    pub(super) fn get(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8]) -> Option<&Written> {
+    /// What the writes say of `key`, if the transaction has written it or deleted a range around it.
+    pub(super) fn get(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8]) -> Option<Own<'_>> {
         let writes = self.of(keyspace)?;
-        let is_deleted = || writes.deleted.around(key).is_some();
-        let entry = writes.entries.get(key);
-        entry.or_else(|| is_deleted().then_some(&None))
+        match writes.entries.get(key) {
+            Some(written) => Some(writes.own(key, written)),
+            None => writes.is_deleted(key).then_some(Own::Decided(None)),
+        }
     }
 
     /// The deleted range that has `key`, as its start and end; the end is empty if it has none.
@@ -269,49 +330,47 @@ impl WriteSet {
         self.of(keyspace)?.deleted.around(key)
     }
 
-    /// The first written key within `bounds`, and its entry.
+    /// The first written key within `bounds`, and what the writes say of it.
     pub(super) fn first_in(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
-    ) -> Option<(&[u8], &Written)> {
+    ) -> Option<(&[u8], Own<'_>)> {
         let writes = self.of(keyspace).filter(|_| is_ordered(bounds))?;
         let (key, written) = writes.entries.range::<[u8], _>(bounds).next()?;
-        Some((key, written))
+        Some((key, writes.own(key, written)))
     }
 
-    /// The last written key within `bounds`, and its entry.
+    /// The last written key within `bounds`, and what the writes say of it.
     pub(super) fn last_in(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
-    ) -> Option<(&[u8], &Written)> {
+    ) -> Option<(&[u8], Own<'_>)> {
         let writes = self.of(keyspace).filter(|_| is_ordered(bounds))?;
         let (key, written) = writes.entries.range::<[u8], _>(bounds).next_back()?;
-        Some((key, written))
+        Some((key, writes.own(key, written)))
     }
 
-    /// Begins to record changes. `locks` is the position of the locks, which a roll-back returns.
-    pub(super) fn savepoint(&mut self, locks: usize) -> SavepointId {
-        self.next_savepoint += 1;
-        let id = SavepointId(self.next_savepoint);
+    /// Begins to record changes after the savepoint `id`. `locks` is the position of the locks, which a roll-back
+    /// returns.
+    pub(super) fn savepoint(&mut self, id: SavepointId, locks: usize) {
         self.savepoints.push(Savepoint {
             id,
             changes: self.changes.len(),
             locks,
         });
-        id
     }
 
     /// Undoes every change after the savepoint `id`, and forgets later savepoints. Returns the position of the locks.
     ///
     /// # Errors
-    /// `InvalidArgument` if the savepoint is gone.
+    /// `InvalidArgument` if the savepoint is gone, or of another transaction.
     pub(super) fn roll_back_to(&mut self, id: SavepointId) -> Result<usize> {
         let found = self.savepoints.iter().rposition(|it| it.id == id);
         let Some(position) = found else {
             return Err(Error::invalid_argument(
-                "the transaction was rolled back to before this savepoint",
+                "the savepoint is of another transaction, or this one was rolled back to before it",
             ));
         };
         self.savepoints.truncate(position + 1);
@@ -323,10 +382,11 @@ impl WriteSet {
             match change.undo {
                 Undo::Entry(key, before) => {
                     if let Some(before) = &before {
-                        self.bytes += entry_bytes(&key, before);
+                        self.bytes += before.entries_bytes(key.len());
                     }
                     self.set(change.keyspace, key, before);
                 }
+                Undo::Operand(key) => self.remove_operand(change.keyspace, &key),
                 Undo::Deleted(added) => {
                     let deleted = &mut self.keyspaces[change.keyspace].deleted;
                     self.bytes -= deleted_bytes(deleted);
@@ -359,7 +419,16 @@ impl WriteSet {
         })
     }
 
-    /// The entries, keyspace by keyspace: the deleted ranges, then the others in the order of keys (I1).
+    /// The same without keys that only get operands.
+    pub(super) fn replaced_keys(&self) -> impl Iterator<Item = (&Arc<KeyspaceCore>, &[u8])> {
+        self.keyspaces.iter().flat_map(|writes| {
+            let replaced = writes.entries.iter().filter(|(_, it)| it.replaces());
+            replaced.map(|(key, _)| (&writes.keyspace, &key[..]))
+        })
+    }
+
+    /// The entries, keyspace by keyspace: the deleted ranges, then the others in the order of keys (I1), those of one key
+    /// oldest first.
     pub(super) fn encode(&self) -> EncodedWrites {
         let mut encoded = EncodedWrites {
             entries: Vec::with_capacity(self.bytes),
@@ -375,19 +444,19 @@ impl WriteSet {
                 continue;
             }
             encoded.keyspaces.push(Arc::clone(keyspace));
+            let id = keyspace.id();
             for (start, end) in deleted.iter() {
-                let kind = Kind::RangeTombstone;
-                batch::put_entry(&mut encoded.entries, keyspace.id(), kind, start, end);
-                encoded.count += 1;
+                encoded.put(id, Kind::RangeTombstone, start, end);
             }
             for (key, written) in entries {
-                let (kind, value) = match written {
-                    Some(value) => (Kind::Value, &value[..]),
-                    None => (Kind::Tombstone, &[][..]),
-                };
-                batch::put_entry(&mut encoded.entries, keyspace.id(), kind, key, value);
-                encoded.count += 1;
-                encoded.longest = encoded.longest.max(key.len() + value.len());
+                match &written.base {
+                    Base::Unwritten => {}
+                    Base::Removed => encoded.put(id, Kind::Tombstone, key, &[]),
+                    Base::Value(value) => encoded.put(id, Kind::Value, key, value),
+                }
+                for position in 0..written.operands.len() {
+                    encoded.put(id, Kind::Operand, key, written.operands.get(position));
+                }
             }
         }
         encoded

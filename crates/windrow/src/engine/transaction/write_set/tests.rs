@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::KeyspaceId;
+use crate::engine::locks::LockTable;
 use crate::engine::throttling::memory::Memory;
 use crate::manifest::Version;
 use crate::merge_operator::KeyspaceOperator;
@@ -38,7 +39,8 @@ fn an_overwrite_keeps_nothing_without_a_savepoint() {
 #[test]
 fn what_savepoints_keep_is_bounded() {
     let (keyspace, mut writes) = (keyspace(), WriteSet::default());
-    let savepoint = writes.savepoint(7);
+    let savepoint = SavepointId(LockTable::new(&Arc::default(), 1).new_owner());
+    writes.savepoint(savepoint, 7);
     put(&mut writes, &keyspace).unwrap();
     put(&mut writes, &keyspace).unwrap();
     let refused = put(&mut writes, &keyspace).unwrap_err();

@@ -1,0 +1,90 @@
+//! What a transaction has written to one key: a value, a removal, or operands upon either or upon what the key has
+//! otherwise.
+//!
+//! Operands are kept as they are. Whoever reads the key folds them; the commit writes them.
+//!
+//! Concurrency: owned by one thread.
+
+use crate::merge_operator::Chain;
+
+/// The most bytes of an encoded entry beside its key and value.
+pub(super) const ENTRY_BYTES_MAX: usize = 32;
+
+/// What stands below the operands.
+#[derive(Debug, Default)]
+pub(super) enum Base {
+    /// What the key has without the transaction.
+    #[default]
+    Unwritten,
+    Removed,
+    Value(Vec<u8>),
+}
+
+/// The writes to a key: the last value or removal, and the operands that came after it.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) base: Base,
+    pub(super) operands: Chain,
+}
+
+/// What the own writes say of a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Own<'a> {
+    /// It has this value, or none.
+    Decided(Option<&'a [u8]>),
+    /// These operands are folded on a base that the transaction has written, or on what the key has otherwise.
+    Operands(Below<'a>, &'a Chain),
+}
+
+/// What own operands are folded on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Below<'a> {
+    Written(Option<&'a [u8]>),
+    /// What the key has without the transaction.
+    Unwritten,
+}
+
+impl Written {
+    pub(super) fn new(base: Base) -> Self {
+        let operands = Chain::new(false);
+        Self { base, operands }
+    }
+
+    /// What it says of its key, which is in a range that the transaction deleted before, or not.
+    pub(super) fn own(&self, is_deleted: bool) -> Own<'_> {
+        let below = match &self.base {
+            Base::Unwritten if is_deleted => Below::Written(None),
+            Base::Unwritten => Below::Unwritten,
+            Base::Removed => Below::Written(None),
+            Base::Value(value) => Below::Written(Some(value)),
+        };
+        match below {
+            Below::Written(value) if self.operands.len() == 0 => Own::Decided(value),
+            below => Own::Operands(below, &self.operands),
+        }
+    }
+
+    /// Whether it replaces what the key has otherwise.
+    pub(super) fn replaces(&self) -> bool {
+        !matches!(self.base, Base::Unwritten)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.replaces() && self.operands.len() == 0
+    }
+
+    /// The bytes of its values.
+    pub(super) fn value_bytes(&self) -> usize {
+        let base = match &self.base {
+            Base::Value(value) => value.len(),
+            Base::Unwritten | Base::Removed => 0,
+        };
+        base + self.operands.bytes()
+    }
+
+    /// The most bytes of its encoded entries, of a key of this length.
+    pub(super) fn entries_bytes(&self, key_bytes: usize) -> usize {
+        let count = usize::from(self.replaces()) + self.operands.len();
+        count * (ENTRY_BYTES_MAX + key_bytes) + self.value_bytes()
+    }
+}
