@@ -496,41 +496,19 @@ fn locking_transactions_leave_no_cycle_and_none_waits_for_ever() {
     explore(|| check_history(Kind::Locking, Level::Serializable));
 }
 
-/// The key that a reader changes while a writer writes it blindly.
-const CONTESTED: [u8; 1] = [9];
+/// The keys that one thread changes while another one writes all of them at once. Each is a chance to come in between.
+const CONTESTED: std::ops::Range<u8> = 10..22;
 
-/// Lets `change` append 2 to the value of a key while `write` sets it to 1. Whichever comes first, 1 is never lost.
-fn check_no_lost_write(
-    bank: &Bank,
-    write: fn(&Bank) -> Result<()>,
-    change: fn(&Bank) -> Result<()>,
-) {
+/// Lets `change` append 2 to the values of keys while `write` sets them to 1. Whichever comes first, 1 is never lost.
+fn check_no_lost_write(bank: &Bank, write: fn(&Bank) -> Result<()>, change: fn(&Bank)) {
     let writer = bank.clone();
     let writer = thread::spawn(move || write(&writer).unwrap());
-    if let Err(error) = change(bank) {
-        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-    }
+    change(bank);
     writer.join().unwrap();
-    let last = bank.left.get(CONTESTED).unwrap().unwrap();
-    assert!(last == [1] || last == [1, 2], "{last:?}");
-}
-
-/// Lets each kind of change run beside a write to a new memtable.
-fn check_rotation(change: fn(&Bank) -> Result<()>) {
-    let bank = Bank::open(&SimDisk::new());
-    // The memtable is full now, so the next commit begins with a rotation.
-    for _ in 0..5 {
-        bank.left.insert([0], balance(0)).unwrap();
+    for key in CONTESTED {
+        let last = bank.left.get([key]).unwrap().unwrap();
+        assert!(last == [1] || last == [1, 2], "{last:?}");
     }
-    let write = |bank: &Bank| bank.left.insert(CONTESTED, [1]);
-    check_no_lost_write(&bank, write, change);
-}
-
-/// The same beside a table that is added.
-fn check_ingestion(change: fn(&Bank) -> Result<()>) {
-    let bank = Bank::open(&SimDisk::new());
-    let write = |bank: &Bank| bank.left.bulk_load([(CONTESTED, [1])]).map(drop);
-    check_no_lost_write(&bank, write, change);
 }
 
 /// The value with 2 at its end.
@@ -538,28 +516,70 @@ fn extended(value: Option<&[u8]>) -> Vec<u8> {
     [value.unwrap_or_default(), &[2]].concat()
 }
 
-fn change_under_a_lock(bank: &Bank) -> Result<()> {
-    let transaction = bank.db.locking_transaction();
-    let read = transaction.get_for_update(&bank.left, CONTESTED)?;
-    transaction.insert(&bank.left, CONTESTED, extended(read.as_deref()))?;
-    transaction.commit()
+fn allow_conflict(outcome: Result<()>) {
+    if let Err(error) = outcome {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    }
 }
 
-fn change_alone(bank: &Bank) -> Result<()> {
-    let change = |value: Option<&[u8]>| Some(extended(value));
-    bank.left.update(CONTESTED, change).map(drop)
+fn change_under_locks(bank: &Bank) {
+    let read = |key| {
+        let transaction = bank.db.locking_transaction();
+        let value = transaction.get_for_update(&bank.left, [key]).unwrap();
+        (key, value, transaction)
+    };
+    let all: Vec<_> = CONTESTED.map(read).collect();
+    for (key, value, transaction) in all {
+        let value = extended(value.as_deref());
+        transaction.insert(&bank.left, [key], value).unwrap();
+        allow_conflict(transaction.commit());
+    }
+}
+
+fn change_one_by_one(bank: &Bank) {
+    for key in CONTESTED {
+        let change = |value: Option<&[u8]>| Some(extended(value));
+        allow_conflict(bank.left.update([key], change).map(drop));
+    }
+}
+
+/// Lets each kind of change run beside writes to a new memtable.
+fn check_rotation(change: fn(&Bank)) {
+    let bank = Bank::open(&SimDisk::new());
+    // The memtable is full now, so the next commit begins with a rotation.
+    for _ in 0..5 {
+        bank.left.insert([0], balance(0)).unwrap();
+    }
+    let write = |bank: &Bank| {
+        let mut batch = Batch::new();
+        for key in CONTESTED {
+            batch.insert(&bank.left, [key], [1])?;
+        }
+        bank.db.write(&batch)
+    };
+    check_no_lost_write(&bank, write, change);
+}
+
+/// The same beside a table that is added.
+fn check_ingestion(change: fn(&Bank)) {
+    let bank = Bank::open(&SimDisk::new());
+    let write = |bank: &Bank| {
+        let entries = CONTESTED.map(|key| ([key], [1]));
+        bank.left.bulk_load(entries).map(drop)
+    };
+    check_no_lost_write(&bank, write, change);
 }
 
 #[test]
 fn a_read_for_a_change_does_not_miss_a_rotation() {
-    explore(|| check_rotation(change_under_a_lock));
-    explore(|| check_rotation(change_alone));
+    explore(|| check_rotation(change_under_locks));
+    explore(|| check_rotation(change_one_by_one));
 }
 
 #[test]
 fn a_read_for_a_change_does_not_miss_an_ingestion() {
-    explore(|| check_ingestion(change_under_a_lock));
-    explore(|| check_ingestion(change_alone));
+    explore(|| check_ingestion(change_under_locks));
+    explore(|| check_ingestion(change_one_by_one));
 }
 
 // Such a commit would publish a part of the tables.
