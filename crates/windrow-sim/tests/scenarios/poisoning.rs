@@ -240,9 +240,12 @@ fn a_panic_of_the_end_of_a_prepared_transaction_leaves_it_prepared() {
         transaction.insert(&keyspace, "a", "1").unwrap();
         let prepared = transaction.prepare("order").unwrap();
         panic_at(&disk, OperationKind::Sync, "wal");
-        let end = || match commits {
-            true => prepared.commit_with(Durability::Sync),
-            false => prepared.roll_back_with(Durability::Sync),
+        let end = || {
+            if commits {
+                prepared.commit_with(Durability::Sync)
+            } else {
+                prepared.roll_back_with(Durability::Sync)
+            }
         };
         assert!(catch_unwind(AssertUnwindSafe(end)).is_err());
         check_poisoned(&db, &keyspace);

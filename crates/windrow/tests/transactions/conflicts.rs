@@ -303,9 +303,9 @@ fn a_transaction_that_has_read_too_much_reads_on_and_cannot_write() {
     let refused = transaction
         .insert(&store.keyspace, "more", "x")
         .unwrap_err();
-    assert_eq!(refused.kind(), windrow::ErrorKind::InvalidArgument);
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     let refused = transaction.commit().unwrap_err();
-    assert_eq!(refused.kind(), windrow::ErrorKind::InvalidArgument);
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     assert_eq!(store.text("own"), "");
 }
 
@@ -319,7 +319,7 @@ fn a_leaked_cursor_refuses_the_commit() {
     std::mem::forget(cursor);
     transaction.insert(&store.keyspace, "own", "x").unwrap();
     let refused = transaction.commit().unwrap_err();
-    assert_eq!(refused.kind(), windrow::ErrorKind::InvalidArgument);
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn arguments_are_checked() {
     let (store, other) = (store(), store());
     let transaction = store.db.transaction();
     let foreign = transaction.get(&other.keyspace, "b").unwrap_err();
-    assert_eq!(foreign.kind(), windrow::ErrorKind::InvalidArgument);
+    assert_eq!(foreign.kind(), ErrorKind::InvalidArgument);
     assert!(transaction.insert(&other.keyspace, "b", "").is_err());
     assert!(transaction.cursor(&other.keyspace).is_err());
     assert!(transaction.insert(&store.keyspace, "", "").is_err());
@@ -338,7 +338,7 @@ fn arguments_are_checked() {
     transaction.insert(&kept, "own", "x").unwrap();
     store.db.drop_keyspace("data").unwrap();
     let refused = transaction.commit().unwrap_err();
-    assert_eq!(refused.kind(), windrow::ErrorKind::NotFound);
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
 }
 
 #[test]

@@ -59,16 +59,20 @@ fn cursors_show_what_a_sorted_map_shows() {
         let mut map = Map::new();
         for step in 0..random.below(300) {
             let key = key(&mut random);
-            if random.below(4) == 0 {
-                store.keyspace.remove(&key).unwrap();
-                map.remove(&key);
-            } else if random.below(4) == 0 {
-                store.keyspace.merge(&key, "operand").unwrap();
-                map.insert(key.clone(), appended(map.get(&key), b"operand"));
-            } else {
-                let value = format!("base{step}").into_bytes();
-                store.keyspace.insert(&key, &value).unwrap();
-                map.insert(key, value);
+            match random.below(16) {
+                0..4 => {
+                    store.keyspace.remove(&key).unwrap();
+                    map.remove(&key);
+                }
+                4..7 => {
+                    store.keyspace.merge(&key, "operand").unwrap();
+                    map.insert(key.clone(), appended(map.get(&key), b"operand"));
+                }
+                _ => {
+                    let value = format!("base{step}").into_bytes();
+                    store.keyspace.insert(&key, &value).unwrap();
+                    map.insert(key, value);
+                }
             }
             if random.below(100) == 0 {
                 store.db.flush().unwrap();

@@ -112,7 +112,7 @@ fn a_locking_transaction_locks_what_it_merges_and_covers_it_once_it_is_read() {
 struct Failing;
 
 impl MergeOperator for Failing {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "failing"
     }
 

@@ -271,7 +271,6 @@ fn a_deletion_waits_for_locks_in_its_range() {
                 let patience = Duration::from_secs(600);
                 delete_under_locks(store, patience).and_then(Transaction::commit)
             });
-            std::thread::yield_now();
             owner.commit().unwrap();
             deletion.join().unwrap().unwrap();
         });

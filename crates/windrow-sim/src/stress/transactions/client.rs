@@ -53,10 +53,9 @@ impl Client {
             0..4 => open.read(run, key),
             4..6 => open.read_several(run, key),
             6..9 => open.scan(run, key),
-            9..13 => open.append(run, key),
-            13 => open.rewrite(run, key),
-            14 if open.merges => open.merge(run, key),
-            14 => open.append(run, key),
+            9 => open.rewrite(run, key),
+            10 if open.merges => open.merge(run, key),
+            10..15 => open.append(run, key),
             15 => {
                 let savepoint = open.transaction.savepoint();
                 open.savepoint = Some((savepoint, open.steps.len()));
