@@ -9,7 +9,7 @@
 //!
 //! Invariant: the spans are disjoint and ascending, none is empty, and no two of them touch.
 //!
-//! Concurrency: readers share a set and note their uses in it. A change is made to a copy, which shares the spans.
+//! Concurrency: readers share a set and note their uses in it. A change is made to a copy of the list, not of its spans.
 
 use crate::base::SequenceNumber;
 use crate::base::key::next_key;
