@@ -23,6 +23,7 @@ mod work;
 pub(crate) use work::KeyspaceWork;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -253,6 +254,15 @@ impl KeyspaceCore {
     pub(super) fn set_memtable_value_bytes_max(&self, bytes: u64) {
         self.memtable_value_bytes_max
             .store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether the active memtable is to be flushed for its tombstones: if it has not grown for a while at `now`.
+    pub(super) fn has_idle_tombstones(&self, now: Duration) -> bool {
+        let state = self.state.load();
+        let (entries, tombstones) = (state.active.entries(), state.active.tombstones());
+        let mut work = self.work.lock();
+        work.note_entries(entries, now);
+        policy::is_flush_worthwhile(entries, tombstones) && policy::is_idle(work.idle_time(now))
     }
 
     #[inline]

@@ -31,6 +31,7 @@ mod placement;
 mod scores;
 mod summary;
 mod throttle;
+mod tombstones;
 mod tree;
 
 pub(crate) use append::segment_limits;
@@ -65,6 +66,7 @@ pub(crate) use throttle::{
     throttle,
 };
 
+pub(crate) use tombstones::{is_flush_worthwhile, is_idle};
 pub(crate) use tree::{Bounds, Sum, Tree};
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) files_max: u64,
     /// How many files of transient logs there are.
     pub(crate) transient_files: u64,
+    /// See [`Tree::oldest_reader`](super::tree::Tree::oldest_reader).
+    pub(crate) oldest_reader: SequenceNumber,
+    /// See [`Tree::is_idle`](super::tree::Tree::is_idle).
+    pub(crate) is_idle: bool,
     /// See [`Tree::pinned_above`](super::tree::Tree::pinned_above).
     pub(crate) pinned_above: u64,
     /// The value logs, and the GC outputs that replace some of them.
@@ -51,6 +55,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) range_tombstones: u64,
     /// The smallest sequence number of any entry.
     pub(crate) sequence_min: SequenceNumber,
+    /// The largest one.
+    pub(crate) sequence_max: SequenceNumber,
     /// Bytes of values in transient logs that its entries refer to.
     pub(crate) transient_bytes: u64,
     /// Bytes of transient log files that its references keep: of each such file the part that it has of
@@ -88,6 +94,7 @@ impl<K> FileSummary<K> {
             tombstones: 0,
             range_tombstones: 0,
             sequence_min: 1,
+            sequence_max: 1,
             transient_bytes: 0,
             pinned_bytes: 0,
             transient_files: 0,
@@ -210,6 +217,8 @@ impl<K> TreeSummary<K> {
             allowed: Vec::new(),
             files_max,
             transient_files: 0,
+            oldest_reader: SequenceNumber::MAX,
+            is_idle: false,
             pinned_above: 0,
             logs: Vec::new(),
             moved: MovedValues::default(),

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
 
+use crate::base::SequenceNumber;
 use crate::table::cost_per_byte;
 
 use super::moved_values::MovedValues;
@@ -35,6 +36,12 @@ pub(crate) trait Tree<K: Clone>: Debug {
 
     /// How many files of transient logs there are.
     fn transient_files(&self) -> u64;
+
+    /// No reader reads at a lower sequence number, now or later.
+    fn oldest_reader(&self) -> SequenceNumber;
+
+    /// Whether nothing is written to the keyspace now.
+    fn is_idle(&self) -> bool;
 
     /// Bytes that levels above the tree keep of transient logs; 0 unless it is the lower part of a simulated one.
     fn pinned_above(&self) -> u64 {
@@ -245,6 +252,14 @@ impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
 
     fn transient_files(&self) -> u64 {
         self.transient_files
+    }
+
+    fn oldest_reader(&self) -> SequenceNumber {
+        self.oldest_reader
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     fn pinned_above(&self) -> u64 {

@@ -42,15 +42,22 @@ pub(in crate::engine) enum Claimed {
 }
 
 impl CompactionJob {
-    /// Claims the next job that the policy picks for `keyspace`. No file that pauses at `now` is part of it.
-    pub(super) fn claim(keyspace: &KeyspaceCore, now: Duration) -> Option<Self> {
+    /// Claims the next job that the policy picks for `keyspace`, in which no reader reads below `oldest`. No file that
+    /// pauses at `now` is part of it.
+    pub(super) fn claim(
+        keyspace: &KeyspaceCore,
+        now: Duration,
+        oldest: SequenceNumber,
+    ) -> Option<Self> {
         let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors
                 .iter()
                 .map(|cursor| cursor.as_deref())
                 .collect();
-            policy::plan(&tree.pausing_at(now), &keyspace.options(), &cursors)
+            let tree = tree.pausing_at(now).read_from(oldest);
+            let tree = tree.idle_for(work.idle_time(now));
+            policy::plan(&tree, &keyspace.options(), &cursors)
         });
         match claimed {
             Claimed::Job(job) => Some(job),

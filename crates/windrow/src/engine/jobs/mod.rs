@@ -1,7 +1,7 @@
 //! The background jobs and their order.
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
-//! full disk; freeze memtables if logs or memtables take too much; flush; allocate filter bits that an open has
+//! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush; allocate filter bits that an open has
 //! left; seal value logs; prepare the next log, or mark an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
 //! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
 //! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
@@ -150,6 +150,9 @@ impl Engine {
         if let Some(keyspace) = self.largest_memtable() {
             return Some(Job::FreeMemory(keyspace));
         }
+        if let Some(keyspace) = self.idle_tombstones(now) {
+            return Some(Job::FreeMemory(keyspace));
+        }
         if let Some(flush) = self.claim_flush() {
             return Some(flush);
         }
@@ -168,6 +171,14 @@ impl Engine {
             }
         }
         None
+    }
+
+    /// A keyspace to which nothing is written, with many tombstones in its active memtable. In tables they meet what
+    /// they hide.
+    fn idle_tombstones(&self, now: Duration) -> Option<Arc<KeyspaceCore>> {
+        let keyspaces = self.keyspaces.load();
+        let is_due = |keyspace: &&Arc<KeyspaceCore>| keyspace.has_idle_tombstones(now);
+        keyspaces.iter().find(is_due).cloned()
     }
 
     /// Claims a compaction that is due, or a subcompaction, if a thread is free for it.
@@ -253,8 +264,9 @@ impl Engine {
             let throttled = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
             throttled(right).total_cmp(&throttled(left))
         });
+        let oldest = self.read_points().oldest();
         let claim = |keyspace: &Arc<KeyspaceCore>| {
-            CompactionJob::claim(keyspace, now)
+            CompactionJob::claim(keyspace, now, oldest)
                 .map(|merge| Job::Compact(Arc::clone(keyspace), merge))
         };
         let claimed = line.into_iter().find_map(claim)?;

@@ -8,14 +8,14 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::base::FileNumber;
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::sync::Shared;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
 use crate::policy::{
-    Bounds, Claim, FileSummary, LogSummary, MovedValues, ReferredLog, SegmentSummary, Sum, Tree,
-    TreeSummary, cut_bytes,
+    self, Bounds, Claim, FileSummary, LogSummary, MovedValues, ReferredLog, SegmentSummary, Sum,
+    Tree, TreeSummary, cut_bytes,
 };
 use crate::table::{FileMeta, Measure, SegmentMeta};
 
@@ -24,6 +24,8 @@ use crate::table::{FileMeta, Measure, SegmentMeta};
 pub(in crate::engine) struct VersionTree<'a> {
     version: &'a Version,
     work: &'a KeyspaceWork,
+    oldest_reader: SequenceNumber,
+    is_idle: bool,
     /// Files that pause at this time after failed jobs count as busy.
     pauses_at: Option<Duration>,
     claims: Vec<Claim<&'a [u8]>>,
@@ -36,7 +38,7 @@ pub(in crate::engine) struct VersionTree<'a> {
     moved: OnceCell<MovedValues>,
 }
 
-/// The tree of `version` for the policy. No file pauses.
+/// The tree of `version` for the policy. No file pauses, and a reader may read at any sequence number.
 pub(in crate::engine) fn summary<'a>(
     version: &'a Version,
     work: &'a KeyspaceWork,
@@ -48,6 +50,8 @@ pub(in crate::engine) fn summary<'a>(
     VersionTree {
         version,
         work,
+        oldest_reader: 0,
+        is_idle: false,
         pauses_at: None,
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
@@ -112,6 +116,7 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         tombstones: file.meta.tombstones(),
         range_tombstones: file.meta.range_tombstones(),
         sequence_min: file.meta.sequence_min(),
+        sequence_max: file.meta.sequence_max(),
         transient_bytes: file.meta.transient_bytes(),
         pinned_bytes: pinned_bytes(version, &file.meta),
         transient_files: file.meta.transient_files(),
@@ -132,6 +137,18 @@ fn pinned_bytes(version: &Version, file: &FileMeta) -> u64 {
 }
 
 impl<'a> VersionTree<'a> {
+    /// The same tree, in which no reader reads below `oldest`, now or later.
+    pub(in crate::engine) fn read_from(mut self, oldest: SequenceNumber) -> Self {
+        self.oldest_reader = oldest;
+        self
+    }
+
+    /// The same tree, of a keyspace that was not written to for this time.
+    pub(in crate::engine) fn idle_for(mut self, time: Duration) -> Self {
+        self.is_idle = policy::is_idle(time);
+        self
+    }
+
     /// The same tree, in which the files are busy that pause at `now` after failed jobs.
     pub(in crate::engine) fn pausing_at(mut self, now: Duration) -> Self {
         self.pauses_at = Some(now);
@@ -213,6 +230,14 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
 
     fn files_max(&self) -> u64 {
         TABLE_FILES_MAX
+    }
+
+    fn oldest_reader(&self) -> SequenceNumber {
+        self.oldest_reader
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle
     }
 
     fn transient_files(&self) -> u64 {

@@ -3,6 +3,7 @@
 //! Concurrency: guarded by `work` of the keyspace. A thread holds that lock for decisions only.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::base::FileNumber;
 use crate::base::sync::Shared;
@@ -31,11 +32,25 @@ pub(crate) struct KeyspaceWork {
     pub(in crate::engine) gc_backoffs: Backoffs,
     /// The most value logs that the next garbage collection takes, after one that had no space.
     pub(in crate::engine) victims_max: Option<usize>,
+    /// The entries of the active memtable when a look at them last found another number, and the time of that look.
+    pub(crate) last_growth: (u64, Duration),
     /// Where the next compaction of each level begins.
     pub(crate) cursors: Vec<Option<Box<[u8]>>>,
 }
 
 impl KeyspaceWork {
+    /// Looks at the number of entries of the active memtable at `now`.
+    pub(crate) fn note_entries(&mut self, entries: u64, now: Duration) {
+        if self.last_growth.0 != entries {
+            self.last_growth = (entries, now);
+        }
+    }
+
+    /// How long there were no writes at `now`, at least.
+    pub(crate) fn idle_time(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.last_growth.1)
+    }
+
     /// Excludes other jobs from the output range of a job that takes files of `level`.
     pub(crate) fn note_claim(&mut self, level: usize, claim: &Claim<Box<[u8]>>) {
         self.cursors[level] = Some(claim.largest.clone());

@@ -67,7 +67,7 @@ impl ReadPoints {
     }
 
     /// The lowest sequence number that a reader reads at or may come to read at.
-    fn oldest(&self) -> SequenceNumber {
+    pub(crate) fn oldest(&self) -> SequenceNumber {
         let oldest = self.snapshots.first().copied().unwrap_or(self.visible);
         oldest.min(self.visible)
     }

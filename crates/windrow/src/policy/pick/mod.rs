@@ -87,7 +87,7 @@ pub(crate) fn plan<K: Ord + Clone>(
         is_level_one_reserved |= level == 0;
     }
     let first = if is_level_one_reserved { 2 } else { 1 };
-    tombstone_density::compact(tree, rules, first)
+    tombstone_density::compact(tree, rules, options, &groups, first)
         .or_else(|| transient_debt::compact(tree, rules, options, first))
         .or_else(|| pointer_rewrite::rewrite(tree, rules, first))
         .or_else(|| consolidation::consolidate(tree, rules, first))

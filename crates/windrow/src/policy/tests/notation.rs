@@ -1,8 +1,8 @@
 //! Trees and plans as text, for tables of cases.
 //!
 //! A tree is a list of its levels from level 0 on, separated by `|`. A file is `number:smallest-largest/KiB`, and has
-//! ten entries. Properties follow, each after a `+`: `busy`, `sealed`, `tombstones` (five of them), `visits=N`,
-//! `apart=KIB` (the logical bytes in transient logs), `logs=N` (transient log files), `segments=N` (of
+//! ten entries. Properties follow, each after a `+`: `busy`, `sealed`, `tombstones` (five of them), `newest=N` (the
+//! largest sequence number), `visits=N`, `apart=KIB` (the logical bytes in transient logs), `logs=N` (transient log files), `segments=N` (of
 //! equal size), `overwrites=N` (keys of each later segment that older ones have).
 //!
 //! A case is `name [option] :: tree => plan` on one line, or more if the others are indented.
@@ -63,6 +63,7 @@ pub(crate) fn parse_file(text: &str) -> FileSummary<u32> {
             "busy" => file.busy = true,
             "sealed" => file.sealed = true,
             "tombstones" => file.tombstones = 5,
+            "newest" => file.sequence_max = value.into(),
             "visits" => file.visits = value.into(),
             "apart" => {
                 file.transient_bytes = u64::from(value) * KIB;
@@ -130,13 +131,24 @@ pub(crate) fn show(plan: &Plan<u32>) -> String {
 
 /// Compares the plan of each of the `cases`, under the `options` of its option.
 pub(crate) fn check_plans(cases: &str, options: impl Fn(&str) -> KeyspaceOptions) {
+    check_trees(cases, options, |_, _| ());
+}
+
+/// The same, with trees to which their option does what `change` says.
+pub(crate) fn check_trees(
+    cases: &str,
+    options: impl Fn(&str) -> KeyspaceOptions,
+    change: impl Fn(&mut TreeSummary<u32>, &str),
+) {
     let mut count = 0;
     for case in cases.trim().replace("\n    ", " ").lines() {
         let (name, case) = case.split_once(" :: ").unwrap();
         let (tree, expected) = case.split_once("=>").unwrap();
         let option = name.split_once(" [").map_or("", |(_, option)| option);
-        let options = options(option.trim_end_matches(']'));
-        let plan = plan(&parse_tree(tree), &options, &[]);
+        let option = option.trim_end_matches(']');
+        let mut tree = parse_tree(tree);
+        change(&mut tree, option);
+        let plan = plan(&tree, &options(option), &[]);
         assert_eq!(show(&plan), expected.trim(), "{name}");
         count += 1;
     }

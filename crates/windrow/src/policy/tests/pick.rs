@@ -1,6 +1,6 @@
 //! The next job of a tree, case by case.
 
-use super::notation::{KIB, check_plans, claim, parse_tree, show};
+use super::notation::{KIB, check_plans, check_trees, claim, parse_tree, show};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset, SegmentLimit};
 use crate::policy::scores::scores;
 use crate::policy::{TreeSummary, pending_bytes, plan};
@@ -21,7 +21,7 @@ an empty tree :: => idle
 a full last level :: | 1:0-9/11 => resize to 2
 a lone run moves :: 1:0-9/4 => move L0 1 over 0-9
 a lone run over level 1 stays :: 2:0-9/4 | 1:5-20/4 => idle
-a lone run of tombstones over nothing stays :: 1:0-9/4+tombstones => idle
+a lone run of tombstones over nothing is rewritten :: 1:0-9/4+tombstones => compact L0 1 over 0-9
 tombstones over nothing are rewritten when due :: 2:0-4/4+tombstones 1:5-9/4+tombstones
     => compact L0 1 over 5-9
 tombstones over deeper data move :: 2:0-4/4+tombstones | | 1:0-9/50 => move L0 2 over 0-4
@@ -80,6 +80,32 @@ visits of a run pay for a rewrite below [1] :: 2:0-9/8+visits=1 | 1:0-9/8 => com
 visits of a run do not pay for a larger rewrite [1] :: 2:0-9/8+visits=1 | 1:0-9/9 => idle
 visits of a run pay for an append below [2] :: 2:0-9/8+visits=1 | 1:0-9/9 => compact L0 2 append to 1 over 0-9
 ";
+
+/// The options are the oldest reader, or that nothing is written. Two runs make level 0 due, and a tombstone may rewrite eight entries, or four as
+/// long as its run is in level 0 and others come.
+const TOMBSTONES: &str = "
+a run goes down if it pays [99] :: 9:0-9/2+tombstones | 1:0-4/2 2:5-9/2 => compact L0 9 with 1 2 over 0-9
+and stays if it does not [99] :: 9:0-9/2+tombstones | 1:0-2/2 2:3-5/2 3:6-9/2 => idle
+but goes down if nothing is written [idle] :: 9:0-9/2+tombstones | 1:0-2/2 2:3-5/2 3:6-9/2
+    => compact L0 9 with 1 2 3 over 0-9
+a run with few tombstones stays [99] :: 9:0-9/2 | 1:0-9/2 => idle
+a busy run stays [99] :: 9:0-9/2+tombstones+busy | 1:0-9/2 => idle
+a file goes down [99] :: | 9:0-9/2+tombstones | 1:0-3/2 2:4-9/2 | 3:0-9/9 => compact L1 9 with 1 2 over 0-9
+a file with nothing below is rewritten [99] :: | 9:0-9/2 | 1:0-3/2+tombstones 2:4-9/2 => rewrite L2 1 over 0-3
+also in a level above the last [99] :: | 9:0-3/2+tombstones | 2:4-9/2 => compact L1 9 over 0-3
+if no reader needs the tombstones [7] :: | | 1:0-3/2+tombstones+newest=7 => rewrite L2 1 over 0-3
+and stays while a reader does [6] :: | | 1:0-3/2+tombstones+newest=7 => idle
+a busy file is not rewritten [99] :: | | 1:0-3/2+tombstones+busy => idle
+";
+
+#[test]
+fn tombstones_go_down_and_away() {
+    let change = |tree: &mut TreeSummary<u32>, option: &str| match option {
+        "idle" => tree.is_idle = true,
+        oldest => tree.oldest_reader = oldest.parse().unwrap(),
+    };
+    check_trees(TOMBSTONES, |_| options(), change);
+}
 
 #[test]
 fn appends_and_consolidations() {

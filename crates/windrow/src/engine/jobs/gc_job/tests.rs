@@ -269,9 +269,11 @@ impl Held {
                 let now = store.runtime.now();
                 self.gc = store.engine().claim_gc(&store.keyspace, now);
             }
-            7 => self
-                .merges
-                .extend(CompactionJob::claim(&store.keyspace, store.runtime.now())),
+            7 => self.merges.extend(CompactionJob::claim(
+                &store.keyspace,
+                store.runtime.now(),
+                0,
+            )),
             8 => {
                 store.interrupt(second % 4);
                 self.end_gc(store);
@@ -304,7 +306,7 @@ fn a_compaction_claimed_before_a_poison_changes_nothing() {
     });
     let (job, target) = loop {
         store.write(0, 16, Kind::Value);
-        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now()) else {
+        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), 0) else {
             store.run(1);
             continue;
         };
@@ -347,7 +349,7 @@ fn a_damaged_list_of_references_stops_compactions_of_its_table_alone() {
     let refers = |file: &Shared<FileHandle>| file.meta.log_bytes() > 0;
     let (job, damaged) = loop {
         store.write(0, 16, Kind::Value);
-        if let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now()) {
+        if let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), 0) {
             if let CompactionJob::Compact { inputs, .. } = &job
                 && let Some(file) = inputs.lower.iter().find(|file| refers(file))
             {

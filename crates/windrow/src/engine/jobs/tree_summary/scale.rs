@@ -192,7 +192,7 @@ fn compact(
     obsolete: &Arc<Obsolete>,
     number: &mut u64,
 ) -> Option<[f64; 4]> {
-    let (job, plan) = timed(|| CompactionJob::claim(keyspace, std::time::Duration::ZERO));
+    let (job, plan) = timed(|| CompactionJob::claim(keyspace, std::time::Duration::ZERO, 0));
     let job = job?;
     let CompactionJob::Compact { inputs, claim } = &job else {
         panic!("another plan: {job:?}");

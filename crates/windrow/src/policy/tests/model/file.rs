@@ -51,6 +51,11 @@ impl File {
         self.segments.iter().map(last).max().unwrap()
     }
 
+    pub(super) fn sequence_max(&self) -> SequenceNumber {
+        let entries = self.segments.iter().flatten();
+        entries.map(|entry| entry.1.sequence()).max().unwrap()
+    }
+
     pub(super) fn entries(&self) -> u64 {
         let entries = self.segments.iter().map(|segment| segment.len() as u64);
         entries.sum()

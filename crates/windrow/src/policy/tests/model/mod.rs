@@ -178,6 +178,7 @@ impl Model {
                 logical_bytes: self.entry_bytes * file.entries(),
                 tombstones: file.tombstones,
                 sequence_min: file.sequence_min,
+                sequence_max: file.sequence_max(),
                 transient_bytes: self.value_bytes() * file.separated(),
                 pinned_bytes: self.transient_logs.pinned_bytes(&file.references),
                 transient_files: u32::try_from(logs).unwrap(),
@@ -191,6 +192,7 @@ impl Model {
         let levels = levels.map(|files| files.iter().map(summary).collect());
         TreeSummary {
             claims: self.claims.clone(),
+            oldest_reader: ReadPoints::new(self.snapshots.clone(), self.sequence).oldest(),
             allowed: self.allowed.clone(),
             transient_files: self.transient_files(),
             ..TreeSummary::new(self.level_count, levels.collect(), TABLE_FILES_MAX)

@@ -157,7 +157,7 @@ fn compaction(
     logs: usize,
     number: &mut u64,
 ) -> Option<[f64; 3]> {
-    let (job, plan) = timed(|| CompactionJob::claim(keyspace, Duration::ZERO));
+    let (job, plan) = timed(|| CompactionJob::claim(keyspace, Duration::ZERO, 0));
     let job = job?;
     let CompactionJob::Compact { inputs, claim } = &job else {
         panic!("another plan: {job:?}");
