@@ -6,9 +6,9 @@ use windrow::{Error, Result};
 
 use super::{BenchArgs, CompressionArg};
 use crate::data::trace::Trace;
-use crate::load::counter_work::NUMBER_BYTES;
 use crate::load::job::Bound;
 use crate::load::kinds::{Counting, Kind, Work};
+use crate::load::numbers::NUMBER_BYTES;
 use crate::measure::memory::check_left;
 use crate::{DataSet, Load, MergeOperator, Mixture};
 

@@ -21,8 +21,8 @@ pub use self::values::{
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
 use crate::data::data_set::COMPRESSION_RATIO;
-use crate::load::counter_work::NUMBER_BYTES;
 use crate::load::kinds::{Kind, LARGE_VALUE_BYTES};
+use crate::load::numbers::NUMBER_BYTES;
 use crate::measure::rate_limiter::Rate;
 use crate::{DataSet, Load, MergeOperator, Mix, ValueSizes};
 

@@ -9,43 +9,11 @@ use windrow::Result;
 use crate::data::random::{GOLDEN, mix};
 use crate::load::errors::wrong;
 use crate::load::kinds::Counting;
+use crate::load::numbers::{NUMBER_BYTES, number_in, set_number};
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::Lane;
 use crate::measure::tally::{Operation, Tally};
-use crate::{DataSet, Engine, TransactionCalls, Transactions};
-
-/// Bytes of the number at the start of a counter.
-pub(crate) const NUMBER_BYTES: usize = 8;
-
-/// The number in the counter `value` of `key`.
-///
-/// # Errors
-/// `Corruption` if it is no counter. `buffer` may have any contents.
-#[inline]
-pub(crate) fn number_in(
-    data: &DataSet,
-    key: &[u8],
-    value: &[u8],
-    buffer: &mut Vec<u8>,
-) -> Result<u64> {
-    let number = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    let number = number.filter(|_| {
-        value.len() == NUMBER_BYTES || {
-            data.value_of_size(key, 0, value.len(), buffer);
-            buffer[NUMBER_BYTES..] == value[NUMBER_BYTES..]
-        }
-    });
-    let number = number.filter(|_| value.len() == data.value_size(key, 0));
-    number.ok_or_else(|| wrong(key, "has a value that is no counter"))
-}
-
-/// Sets the number of the counter `value`.
-#[inline]
-fn set_number(value: &mut [u8], number: u64) {
-    if let Some(bytes) = value.first_chunk_mut() {
-        *bytes = number.to_le_bytes();
-    }
-}
+use crate::{Engine, TransactionCalls, Transactions};
 
 /// The calls of a transaction, outside of one.
 struct Alone<'a, E>(&'a E);

@@ -11,6 +11,7 @@ pub(crate) mod kinds;
 pub(crate) mod machine;
 mod mix_work;
 pub(crate) mod mixgraph;
+pub(crate) mod numbers;
 pub(crate) mod outcome;
 mod posting_work;
 pub(crate) mod range_work;

@@ -5,33 +5,12 @@
 
 use windrow::Result;
 
-use crate::load::errors::wrong;
 use crate::load::kinds::Posting;
+use crate::load::numbers::{POSTING_BYTES, postings_in};
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::Lane;
 use crate::measure::tally::{Operation, Tally};
 use crate::{Engine, MergeOperator};
-
-/// Bytes of one posting.
-const POSTING_BYTES: usize = 8;
-
-/// The number of postings in the list `value` of `key`, and the sum of them.
-///
-/// # Errors
-/// `Corruption` if it is no list.
-pub(crate) fn postings_in(key: &[u8], value: &[u8]) -> Result<(u64, u64)> {
-    let (mut count, mut sum, mut rest) = (0, 0_u64, value);
-    while let Some((posting, more)) = rest.split_first_chunk::<POSTING_BYTES>() {
-        count += 1;
-        sum = sum.wrapping_add(u64::from_le_bytes(*posting));
-        rest = match more {
-            [] => return Ok((count, sum)),
-            [MergeOperator::SEPARATOR, more @ ..] => more,
-            _ => break,
-        };
-    }
-    Err(wrong(key, "has a value that is no list of postings"))
-}
 
 impl<E: Engine> Worker<'_, E> {
     pub(crate) fn post(&self, lane: &Lane<'_>, posting: Posting) -> Result<Tally> {

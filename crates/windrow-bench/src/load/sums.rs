@@ -3,9 +3,8 @@
 
 use windrow::{Error, Result};
 
-use crate::load::counter_work::number_in;
 use crate::load::kinds::{Counting, Kind, Posting, Work};
-use crate::load::posting_work::postings_in;
+use crate::load::numbers::{number_in, postings_in};
 use crate::measure::tally::Tally;
 use crate::{DataSet, Engine, Load, Scan};
 
