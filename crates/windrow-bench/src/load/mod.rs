@@ -371,7 +371,6 @@ impl Load {
                 | Work::Count(Counting::Fill)
                 | Work::BulkLoad
                 | Work::DeleteRange
-                | Work::Pop(_)
                 | Work::Walk(_)
                 | Work::Store(_)
                 | Work::Insert

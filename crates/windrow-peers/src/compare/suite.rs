@@ -55,6 +55,9 @@ const OPERATIONS: f64 = 5e5;
 /// The longest duration of a load that reads, in seconds. All engines do the same writes.
 const SECONDS: &str = "20";
 
+/// The seconds after which a load of a queue ends.
+const QUEUE_SECONDS: &str = "20";
+
 /// The reads follow the overwrites: about one in seven keys of `readrandom` was never written. `readtocache` walks over
 /// everything, for any number of reads.
 const LOADS: &str = "fillseq,fillrandom,overwrite,readtocache,readrandom,readmissing,seekrandom,seek10,\
@@ -277,7 +280,8 @@ impl Sizes<'_> {
                 "one queue, and four in turn",
                 3,
                 QUEUE_LOADS,
-                &["--num", &queued],
+                // Each pop of an engine that passes all tombstones costs more than the one before.
+                &["--num", &queued, "--duration", QUEUE_SECONDS],
             ),
         ];
         for group in &mut groups {
