@@ -33,10 +33,18 @@ mod read_write;
 
 use std::ffi::{c_char, c_void};
 
-use windrow::Result;
+use windrow::{Result, Snapshot};
 use windrow_ffi::{allocate, catch, release};
 
+use crate::database::Database;
 use crate::status;
+
+/// The handles that any thread may use.
+const _: () = {
+    const fn any_thread<T: Send + Sync>() {}
+    any_thread::<Database>();
+    any_thread::<Snapshot>();
+};
 
 /// The parameter `errptr`.
 type ErrorPointer<'a> = Option<&'a mut *mut c_char>;

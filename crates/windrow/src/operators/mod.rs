@@ -31,8 +31,9 @@ pub use json::JsonMergePatch;
 
 use crate::merge_operator::MergeOperator;
 
-/// The ready operator of this name; `None` if this build has none.
-pub(crate) fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
+/// The ready operator of this name, as [`MergeOperator::name`] gives it; `None` if this build has none. For operators that
+/// a configuration names.
+pub fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
     let fixed: [Arc<dyn MergeOperator>; 6] = [
         Arc::new(AddU64::Wrapping),
         Arc::new(AddU64::Saturating),

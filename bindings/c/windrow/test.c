@@ -1,0 +1,637 @@
+/* Every function of windrow.h, with answers that are checked, and its misuse as far as it is an error.
+
+   usage: test FOLDER: an empty folder */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "windrow.h"
+
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                        \
+    }                                                                 \
+  } while (0)
+
+/* Runs a call with the error `error`, which must be none. */
+#define OK(call)                                                                                 \
+  do {                                                                                           \
+    windrow_error* error = (windrow_error*)1;                                                    \
+    int code = (call);                                                                           \
+    if (code != WINDROW_OK || error != NULL) {                                                   \
+      fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, code,                     \
+              windrow_error_message(error));                                                     \
+      exit(1);                                                                                   \
+    }                                                                                            \
+  } while (0)
+
+/* Runs a call with the error `error`, which must have the code `expected` and the words `words`. */
+#define FAILS(expected, words, call)                                                             \
+  do {                                                                                           \
+    windrow_error* error = NULL;                                                                 \
+    int code = (call);                                                                           \
+    if (code != (expected) || windrow_error_code(error) != code ||                               \
+        strstr(windrow_error_message(error), words) == NULL) {                                   \
+      fprintf(stderr, "%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, code,                     \
+              windrow_error_message(error));                                                     \
+      exit(1);                                                                                   \
+    }                                                                                            \
+    windrow_error_free(error);                                                                   \
+  } while (0)
+
+#define NULLS(call) FAILS(WINDROW_INVALID_ARGUMENT, "null pointer", call)
+
+static const windrow_range everything;
+static const windrow_bytes none;
+
+static windrow_bytes text(const char* text) { return WINDROW_BYTES(text, strlen(text)); }
+
+static windrow_range between(const char* start, const char* end) {
+  windrow_range range = {text(start), text(end)};
+  return range;
+}
+
+static bool is(windrow_bytes bytes, const char* expected) {
+  return bytes.length == strlen(expected) && memcmp(bytes.data, expected, bytes.length) == 0;
+}
+
+/* A path in the folder of the test, in one of a few buffers. */
+static const char* folder;
+static const char* in_folder(const char* name) {
+  static char paths[4][1024];
+  static int next;
+  char* path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+  return path;
+}
+
+static void check_value(windrow_value* value, const char* expected) {
+  if (expected == NULL) {
+    CHECK(value == NULL);
+  } else {
+    CHECK(value != NULL && is(windrow_value_bytes(value), expected));
+  }
+  windrow_value_free(value);
+}
+
+static void check_get(const windrow_keyspace* keyspace, const windrow_snapshot* snapshot,
+                      const char* key, const char* expected) {
+  windrow_value* value = (windrow_value*)1;
+  bool contains = expected == NULL;
+  OK(windrow_get(keyspace, snapshot, text(key), &value, &error));
+  OK(windrow_contains(keyspace, snapshot, text(key), &contains, &error));
+  CHECK(contains == (expected != NULL));
+  check_value(value, expected);
+}
+
+static void put(const windrow_keyspace* keyspace, const char* key, const char* value) {
+  OK(windrow_put(keyspace, text(key), text(value), WINDROW_DURABILITY_DEFAULT, &error));
+}
+
+/* The entries that a cursor passes in one direction, as "a=1 b=2 ". */
+static void check_scan(windrow_cursor* cursor, bool backward, const char* expected) {
+  char seen[256] = "";
+  bool valid;
+  if (backward) {
+    OK(windrow_cursor_seek_to_last(cursor, &valid, &error));
+  } else {
+    OK(windrow_cursor_seek_to_first(cursor, &valid, &error));
+  }
+  while (valid) {
+    windrow_bytes key = windrow_cursor_key(cursor), value;
+    OK(windrow_cursor_value(cursor, &value, &error));
+    size_t length = strlen(seen);
+    snprintf(seen + length, sizeof seen - length, "%.*s=%.*s ", (int)key.length, key.data,
+             (int)value.length, value.data);
+    CHECK(windrow_cursor_is_valid(cursor));
+    if (backward) {
+      OK(windrow_cursor_prev(cursor, &valid, &error));
+    } else {
+      OK(windrow_cursor_next(cursor, &valid, &error));
+    }
+  }
+  CHECK(!windrow_cursor_is_valid(cursor));
+  CHECK(windrow_cursor_key(cursor).length == 0);
+  if (strcmp(seen, expected) != 0) {
+    fprintf(stderr, "seen \"%s\", expected \"%s\"\n", seen, expected);
+    exit(1);
+  }
+}
+
+static windrow_database* test_open(void) {
+  windrow_database* db = (windrow_database*)1;
+  windrow_options* options = windrow_options_new();
+  windrow_keyspace_options* keyspace_options = NULL;
+
+  FAILS(WINDROW_INVALID_ARGUMENT, "9 is no preset",
+        windrow_keyspace_options_new(9, &keyspace_options, &error));
+  CHECK(keyspace_options == NULL);
+  OK(windrow_keyspace_options_new(WINDROW_PRESET_LSMA, NULL, &error));
+  OK(windrow_keyspace_options_new(WINDROW_PRESET_BALANCED, &keyspace_options, &error));
+  windrow_keyspace_options_set_memtable_bytes(keyspace_options, 1 << 20);
+  windrow_keyspace_options_set_size_ratio(keyspace_options, 4);
+  windrow_keyspace_options_set_scaling(keyspace_options, 0.9);
+  windrow_keyspace_options_set_base_bytes(keyspace_options, 8 << 20);
+  windrow_keyspace_options_set_file_bytes(keyspace_options, 1 << 20);
+  windrow_keyspace_options_set_block_bytes(keyspace_options, 1 << 10);
+  windrow_keyspace_options_set_bits_per_key(keyspace_options, 8);
+  windrow_keyspace_options_set_uniform_filters(keyspace_options, true);
+  windrow_keyspace_options_set_level0_runs(keyspace_options, 3);
+  windrow_keyspace_options_set_segment_limit(keyspace_options, 2);
+  windrow_keyspace_options_set_max_space_amp(keyspace_options, 2);
+  windrow_keyspace_options_set_medium_from(keyspace_options, 200);
+  windrow_keyspace_options_set_large_from(keyspace_options, 2000);
+  windrow_keyspace_options_set_medium_in_place_early(keyspace_options, true);
+  OK(windrow_keyspace_options_set_compression(keyspace_options, WINDROW_COMPRESSION_LZ4, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "7 is no compression",
+        windrow_keyspace_options_set_compression(keyspace_options, 7, &error));
+  NULLS(windrow_keyspace_options_set_compression(NULL, 0, &error));
+
+  windrow_options_set_keyspace(options, keyspace_options);
+  windrow_options_set_create_if_missing(options, false);
+  windrow_options_set_error_if_exists(options, true);
+  windrow_options_set_sync(options, true);
+  windrow_options_set_mapped(options, false);
+  windrow_options_set_lock_timeout(options, 50);
+  windrow_options_set_memory_budget(options, 64 << 20);
+  windrow_options_set_cache_bytes(options, 1 << 20);
+  windrow_options_set_max_wal_bytes(options, 16 << 20);
+  windrow_options_set_background_threads(options, 1);
+  windrow_options_set_open_files_max(options, 64);
+  windrow_options_set_compaction_bytes_per_second(options, 1 << 30);
+  windrow_options_set_reserve_bytes(options, 1 << 20);
+  windrow_options_set_scrub_interval(options, 1000);
+  FAILS(WINDROW_INVALID_ARGUMENT, "there is no merge operator \"add\"",
+        windrow_options_set_merge_operator(options, "counters", "add", &error));
+  OK(windrow_options_set_merge_operator(options, "counters", "windrow.append.2c", &error));
+
+  FAILS(WINDROW_INVALID_ARGUMENT, "error_if_exists",
+        windrow_open(in_folder("db"), options, &db, &error));
+  CHECK(db == NULL);
+  windrow_options_set_error_if_exists(options, false);
+  FAILS(WINDROW_NOT_FOUND, "there is no database in",
+        windrow_open(in_folder("db"), options, &db, &error));
+  windrow_options_set_create_if_missing(options, true);
+  OK(windrow_open(in_folder("db"), options, &db, &error));
+  FAILS(WINDROW_LOCKED, "open already", windrow_open(in_folder("db"), options, NULL, &error));
+  windrow_options_free(options);
+
+  /* A keyspace with the options, which keeps them. */
+  windrow_keyspace* keyspace = NULL;
+  OK(windrow_keyspace_open_with(db, "tuned", keyspace_options, &keyspace, &error));
+  windrow_keyspace_free(keyspace);
+  windrow_keyspace_options_set_size_ratio(keyspace_options, 1);
+  FAILS(WINDROW_INVALID_ARGUMENT, "size_ratio",
+        windrow_keyspace_open_with(db, "tuned", keyspace_options, &keyspace, &error));
+  CHECK(keyspace == NULL);
+  windrow_keyspace_options_free(keyspace_options);
+  return db;
+}
+
+static void test_keyspace(windrow_database* db) {
+  enum { TOO_LONG = (64 << 10) + 1 };
+  char* names = NULL;
+  char* stats = NULL;
+  bool was_expected = false;
+  uint64_t count = 1, bytes = 1;
+  windrow_keyspace *keyspace, *other = (windrow_keyspace*)1;
+  OK(windrow_keyspace_open(db, "main", &keyspace, &error));
+  OK(windrow_keyspace_open_existing(db, "other", &other, &error));
+  CHECK(other == NULL);
+
+  put(keyspace, "a", "1");
+  OK(windrow_put(keyspace, text("b"), none, WINDROW_DURABILITY_BUFFERED, &error));
+  OK(windrow_put(keyspace, text("c"), text("3"), WINDROW_DURABILITY_SYNC, &error));
+  check_get(keyspace, NULL, "a", "1");
+  check_get(keyspace, NULL, "b", "");
+  check_get(keyspace, NULL, "d", NULL);
+  OK(windrow_delete(keyspace, text("b"), WINDROW_DURABILITY_DEFAULT, &error));
+  OK(windrow_delete(keyspace, text("missing"), WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(keyspace, NULL, "b", NULL);
+
+  windrow_snapshot* snapshot = NULL;
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  OK(windrow_compare_and_swap(keyspace, text("a"), text("2"), text("x"), &was_expected, &error));
+  CHECK(!was_expected);
+  OK(windrow_compare_and_swap(keyspace, text("a"), text("1"), text("2"), &was_expected, &error));
+  CHECK(was_expected);
+  OK(windrow_compare_and_swap(keyspace, text("c"), text("3"), none, &was_expected, &error));
+  OK(windrow_compare_and_swap(keyspace, text("d"), none, text("4"), &was_expected, &error));
+  CHECK(was_expected);
+  check_get(keyspace, NULL, "a", "2");
+  check_get(keyspace, NULL, "c", NULL);
+  check_get(keyspace, NULL, "d", "4");
+  check_get(keyspace, snapshot, "a", "1");
+  check_get(keyspace, snapshot, "c", "3");
+  check_get(keyspace, snapshot, "d", NULL);
+
+  put(keyspace, "e", "5");
+  OK(windrow_delete_range(keyspace, between("b", "e"), WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(keyspace, NULL, "d", NULL);
+  check_get(keyspace, NULL, "e", "5");
+  OK(windrow_flush(db, &error));
+  OK(windrow_compact_range(keyspace, everything, &error));
+  OK(windrow_wait_idle(db, &error));
+  OK(windrow_approximate_count(keyspace, everything, &count, &error));
+  CHECK(count >= 2);
+  OK(windrow_approximate_bytes(keyspace, between("a", "z"), &bytes, &error));
+  CHECK(bytes > 0);
+  OK(windrow_approximate_count(keyspace, between("z", "a"), &count, &error));
+  CHECK(count == 0);
+  OK(windrow_persist(db, &error));
+  OK(windrow_verify(db, &error));
+
+  /* A value stays after the close of everything else, and of its file. */
+  windrow_value* value = NULL;
+  OK(windrow_get(keyspace, NULL, text("e"), &value, &error));
+  OK(windrow_delete_range(keyspace, everything, WINDROW_DURABILITY_DEFAULT, &error));
+  OK(windrow_compact_range(keyspace, everything, &error));
+  check_get(keyspace, NULL, "e", NULL);
+  check_get(keyspace, snapshot, "a", "1");
+  windrow_snapshot_free(snapshot);
+  check_value(value, "5");
+
+  OK(windrow_keyspace_open(db, "other", &other, &error));
+  put(other, "where", "other");
+  OK(windrow_keyspaces_swap(db, "main", "other", &error));
+  OK(windrow_keyspace_rename(other, "renamed", &error));
+  check_get(other, NULL, "where", "other");
+  OK(windrow_keyspace_names_json(db, &names, &error));
+  CHECK(strcmp(names, "[\"other\",\"renamed\",\"tuned\"]") == 0);
+  windrow_text_free(names);
+  OK(windrow_keyspace_drop(db, "renamed", &error));
+  FAILS(WINDROW_NOT_FOUND, "dropped", windrow_get(other, NULL, text("where"), &value, &error));
+  CHECK(value == NULL);
+  windrow_keyspace_free(other);
+  OK(windrow_stats_json(db, &stats, &error));
+  CHECK(stats[0] == '{' && strstr(stats, "\"user_writes\":") != NULL);
+  windrow_text_free(stats);
+
+  char* key = calloc(1, TOO_LONG);
+  FAILS(WINDROW_INVALID_ARGUMENT, "longer than the limit",
+        windrow_put(keyspace, WINDROW_BYTES(key, TOO_LONG), none, 0, &error));
+  free(key);
+  FAILS(WINDROW_INVALID_ARGUMENT, "at least one byte", windrow_put(keyspace, none, none, 0, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "5 is no durability",
+        windrow_put(keyspace, text("a"), none, 5, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no merge operator",
+        windrow_merge(keyspace, text("a"), text("1"), 0, &error));
+  NULLS(windrow_put(keyspace, WINDROW_BYTES(NULL, 1), none, 0, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no object has",
+        windrow_put(keyspace, WINDROW_BYTES("a", SIZE_MAX), none, 0, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "not UTF-8", windrow_keyspace_drop(db, "\xff", &error));
+  CHECK(windrow_keyspace_drop(db, "missing", NULL) == WINDROW_NOT_FOUND);
+  windrow_keyspace_free(keyspace);
+}
+
+static void test_merges_and_batches(windrow_database* db) {
+  windrow_keyspace *counters, *keyspace;
+  OK(windrow_keyspace_open(db, "counters", &counters, &error));
+  OK(windrow_keyspace_open(db, "batched", &keyspace, &error));
+  OK(windrow_merge(counters, text("list"), text("x"), WINDROW_DURABILITY_DEFAULT, &error));
+  OK(windrow_merge(counters, text("list"), text("y"), WINDROW_DURABILITY_BUFFERED, &error));
+  check_get(counters, NULL, "list", "x,y");
+
+  windrow_batch* batch = windrow_batch_new();
+  OK(windrow_batch_put(batch, keyspace, text("lost"), text("0"), &error));
+  windrow_batch_clear(batch);
+  CHECK(windrow_batch_count(batch) == 0);
+  OK(windrow_batch_put(batch, keyspace, text("a"), text("1"), &error));
+  OK(windrow_batch_put(batch, keyspace, text("b"), text("2"), &error));
+  OK(windrow_batch_put(batch, keyspace, text("c"), text("3"), &error));
+  OK(windrow_batch_delete(batch, keyspace, text("a"), &error));
+  OK(windrow_batch_delete_range(batch, keyspace, between("b", "c"), &error));
+  OK(windrow_batch_merge(batch, counters, text("list"), text("z"), &error));
+  CHECK(windrow_batch_count(batch) == 6);
+  FAILS(WINDROW_INVALID_ARGUMENT, "at least one byte",
+        windrow_batch_put(batch, keyspace, none, none, &error));
+  CHECK(windrow_batch_count(batch) == 6);
+  check_get(keyspace, NULL, "c", NULL);
+  OK(windrow_batch_write(db, batch, WINDROW_DURABILITY_SYNC, &error));
+  OK(windrow_batch_write(db, batch, WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(keyspace, NULL, "a", NULL);
+  check_get(keyspace, NULL, "b", NULL);
+  check_get(keyspace, NULL, "c", "3");
+  check_get(counters, NULL, "list", "x,y,z,z");
+  windrow_batch_free(batch);
+  windrow_keyspace_free(keyspace);
+  windrow_keyspace_free(counters);
+}
+
+static void test_cursors(windrow_database* db) {
+  bool valid = true;
+  windrow_keyspace* keyspace;
+  windrow_snapshot* snapshot;
+  windrow_cursor* cursor = NULL;
+  OK(windrow_keyspace_open(db, "scanned", &keyspace, &error));
+  put(keyspace, "a", "1");
+  put(keyspace, "ab", "2");
+  put(keyspace, "b", "3");
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  put(keyspace, "c", "4");
+
+  OK(windrow_cursor_open(keyspace, NULL, everything, &cursor, &error));
+  CHECK(!windrow_cursor_is_valid(cursor));
+  check_scan(cursor, false, "a=1 ab=2 b=3 c=4 ");
+  check_scan(cursor, true, "c=4 b=3 ab=2 a=1 ");
+  OK(windrow_cursor_seek(cursor, text("aa"), &valid, &error));
+  CHECK(valid && is(windrow_cursor_key(cursor), "ab"));
+  CHECK(windrow_cursor_prev(cursor, NULL, NULL) == WINDROW_OK);
+  CHECK(is(windrow_cursor_key(cursor), "a"));
+  OK(windrow_cursor_seek(cursor, text("d"), &valid, &error));
+  CHECK(!valid);
+  windrow_cursor_free(cursor);
+
+  OK(windrow_cursor_open(keyspace, snapshot, everything, &cursor, &error));
+  windrow_snapshot_free(snapshot);
+  check_scan(cursor, true, "b=3 ab=2 a=1 ");
+  windrow_cursor_free(cursor);
+  OK(windrow_cursor_open(keyspace, NULL, between("ab", "c"), &cursor, &error));
+  check_scan(cursor, false, "ab=2 b=3 ");
+  windrow_cursor_free(cursor);
+  OK(windrow_cursor_open_prefix(keyspace, NULL, text("a"), &cursor, &error));
+  check_scan(cursor, true, "ab=2 a=1 ");
+  windrow_cursor_free(cursor);
+  windrow_keyspace_free(keyspace);
+}
+
+static void test_transactions(windrow_database* db) {
+  windrow_keyspace* keyspace;
+  windrow_transaction *first = NULL, *second = NULL;
+  windrow_cursor* cursor;
+  windrow_value* value;
+  size_t savepoint = 0;
+  OK(windrow_keyspace_open(db, "accounts", &keyspace, &error));
+  put(keyspace, "ada", "10");
+
+  FAILS(WINDROW_INVALID_ARGUMENT, "3 is no isolation",
+        windrow_transaction_begin(db, 3, &first, &error));
+  CHECK(first == NULL);
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &first, &error));
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SNAPSHOT, &second, &error));
+  OK(windrow_transaction_get(first, keyspace, text("ada"), WINDROW_READ_PLAIN, &value, &error));
+  check_value(value, "10");
+  FAILS(WINDROW_INVALID_ARGUMENT, "4 is no intent",
+        windrow_transaction_get(first, keyspace, text("ada"), 4, &value, &error));
+  OK(windrow_transaction_get(first, keyspace, text("bob"), WINDROW_READ_FOR_UPDATE, &value, &error));
+  check_value(value, NULL);
+  OK(windrow_transaction_put(first, keyspace, text("ada"), text("9"), &error));
+  OK(windrow_transaction_savepoint(first, &savepoint, &error));
+  CHECK(savepoint == 1);
+  OK(windrow_transaction_put(first, keyspace, text("bob"), text("1"), &error));
+  OK(windrow_transaction_delete(first, keyspace, text("ada"), &error));
+  OK(windrow_transaction_cursor_open(first, keyspace, everything, &cursor, &error));
+  check_scan(cursor, false, "bob=1 ");
+  windrow_cursor_free(cursor);
+  OK(windrow_transaction_roll_back_to(first, savepoint, &error));
+  OK(windrow_transaction_roll_back_to(first, savepoint, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no savepoint 2",
+        windrow_transaction_roll_back_to(first, 2, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no savepoint 0",
+        windrow_transaction_roll_back_to(first, 0, &error));
+  OK(windrow_transaction_put(first, keyspace, text("cid"), text("1"), &error));
+  OK(windrow_transaction_cursor_open_prefix(first, keyspace, text("c"), &cursor, &error));
+  check_scan(cursor, true, "cid=1 ");
+  windrow_cursor_free(cursor);
+  check_get(keyspace, NULL, "ada", "10");
+  OK(windrow_transaction_commit(first, WINDROW_DURABILITY_SYNC, &error));
+  check_get(keyspace, NULL, "ada", "9");
+  check_get(keyspace, NULL, "bob", NULL);
+
+  /* The other one has begun before the commit. */
+  OK(windrow_transaction_put(second, keyspace, text("ada"), text("8"), &error));
+  windrow_error* error = NULL;
+  CHECK(windrow_transaction_commit(second, WINDROW_DURABILITY_DEFAULT, &error) == WINDROW_CONFLICT);
+  CHECK(windrow_error_code(error) == WINDROW_CONFLICT);
+  CHECK(strcmp(windrow_error_keyspace(error), "accounts") == 0);
+  CHECK(is(windrow_error_key(error), "ada"));
+  windrow_error_free(error);
+  check_get(keyspace, NULL, "ada", "9");
+
+  /* Locks. */
+  OK(windrow_transaction_begin_locking(db, 1000, &first, &error));
+  OK(windrow_transaction_begin_locking(db, 0, &second, &error));
+  OK(windrow_transaction_get(first, keyspace, text("ada"), WINDROW_READ_FOR_SHARE, &value, &error));
+  check_value(value, "9");
+  OK(windrow_transaction_get(second, keyspace, text("ada"), WINDROW_READ_FOR_SHARE, &value, &error));
+  check_value(value, "9");
+  FAILS(WINDROW_TIMED_OUT, "ada",
+        windrow_transaction_put(second, keyspace, text("ada"), text("7"), &error));
+  windrow_transaction_roll_back(second);
+  OK(windrow_transaction_delete_range(first, keyspace, everything, &error));
+  OK(windrow_transaction_cursor_open(first, keyspace, everything, &cursor, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "a cursor of the transaction is still there",
+        windrow_transaction_commit(first, WINDROW_DURABILITY_DEFAULT, &error));
+  check_scan(cursor, false, "");
+  windrow_cursor_free(cursor);
+  check_get(keyspace, NULL, "ada", "9");
+  windrow_keyspace_free(keyspace);
+}
+
+/* A source of the entries 000=v to before `end`. */
+struct numbers {
+  int next, end, code;
+  char key[8];
+};
+
+static int32_t next_number(void* state, windrow_bytes* key, windrow_bytes* value) {
+  struct numbers* numbers = state;
+  if (numbers->next == numbers->end) return numbers->code;
+  snprintf(numbers->key, sizeof numbers->key, "%03d", numbers->next++ % 1000);
+  *key = text(numbers->key);
+  *value = text("v");
+  return WINDROW_SOURCE_ENTRY;
+}
+
+static void test_loads(windrow_database* db) {
+  uint64_t count = 7;
+  windrow_keyspace* keyspace;
+  windrow_table_writer* writer;
+  struct numbers numbers = {0, 100, WINDROW_SOURCE_END, ""};
+  OK(windrow_keyspace_open(db, "loaded", &keyspace, &error));
+  OK(windrow_bulk_load(keyspace, next_number, &numbers, &count, &error));
+  CHECK(count == 100);
+  check_get(keyspace, NULL, "099", "v");
+  struct numbers failing = {100, 200, 42, ""};
+  FAILS(WINDROW_INVALID_ARGUMENT, "the source of the entries returned 42",
+        windrow_bulk_load(keyspace, next_number, &failing, &count, &error));
+  CHECK(count == 0);
+  check_get(keyspace, NULL, "100", NULL);
+  struct numbers twice = {900, 1100, WINDROW_SOURCE_END, ""};
+  FAILS(WINDROW_INVALID_ARGUMENT, "000",
+        windrow_bulk_load(keyspace, next_number, &twice, &count, &error));
+  twice.next = 900;
+  OK(windrow_bulk_load_unsorted(keyspace, next_number, &twice, 1 << 20, &count, &error));
+  CHECK(count == 200);
+  check_get(keyspace, NULL, "999", "v");
+  NULLS(windrow_bulk_load(keyspace, NULL, NULL, &count, &error));
+  NULLS(windrow_bulk_load_unsorted(NULL, next_number, &twice, 1 << 20, NULL, &error));
+
+  OK(windrow_table_writer_create(in_folder("one.table"), NULL, &writer, &error));
+  OK(windrow_table_writer_put(writer, text("a"), text("1"), &error));
+  OK(windrow_table_writer_delete(writer, text("b"), &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "b",
+        windrow_table_writer_put(writer, text("a"), text("1"), &error));
+  OK(windrow_table_writer_finish(writer, &count, &error));
+  CHECK(count == 2);
+  OK(windrow_table_writer_create(in_folder("two.table"), NULL, &writer, &error));
+  windrow_table_writer_free(writer);
+  put(keyspace, "b", "2");
+  const windrow_keyspace* keyspaces[1] = {keyspace};
+  const char* files[1] = {in_folder("one.table")};
+  OK(windrow_ingest(db, keyspaces, files, 1, &count, &error));
+  CHECK(count == 2);
+  check_get(keyspace, NULL, "a", "1");
+  check_get(keyspace, NULL, "b", NULL);
+  OK(windrow_ingest(db, NULL, NULL, 0, NULL, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no array", windrow_ingest(db, NULL, files, 1, NULL, &error));
+  keyspaces[0] = NULL;
+  NULLS(windrow_ingest(db, keyspaces, files, 1, NULL, &error));
+  windrow_keyspace_free(keyspace);
+}
+
+/* Null for every pointer of every function. */
+static void test_null(void) {
+  NULLS(windrow_open(NULL, NULL, NULL, &error));
+  NULLS(windrow_open_read_only(NULL, NULL, NULL, &error));
+  NULLS(windrow_destroy(NULL, &error));
+  NULLS(windrow_persist(NULL, &error));
+  NULLS(windrow_flush(NULL, &error));
+  NULLS(windrow_wait_idle(NULL, &error));
+  NULLS(windrow_verify(NULL, &error));
+  NULLS(windrow_checkpoint(NULL, "", &error));
+  NULLS(windrow_stats_json(NULL, NULL, &error));
+  NULLS(windrow_keyspace_names_json(NULL, NULL, &error));
+  NULLS(windrow_keyspace_open(NULL, "a", NULL, &error));
+  NULLS(windrow_keyspace_open(NULL, NULL, NULL, &error));
+  NULLS(windrow_keyspace_open_with(NULL, "a", NULL, NULL, &error));
+  NULLS(windrow_keyspace_open_existing(NULL, "a", NULL, &error));
+  NULLS(windrow_keyspace_drop(NULL, "a", &error));
+  NULLS(windrow_keyspaces_swap(NULL, "a", "b", &error));
+  NULLS(windrow_keyspace_rename(NULL, "a", &error));
+  NULLS(windrow_snapshot_new(NULL, NULL, &error));
+  NULLS(windrow_put(NULL, text("a"), none, 0, &error));
+  NULLS(windrow_delete(NULL, text("a"), 0, &error));
+  NULLS(windrow_delete_range(NULL, everything, 0, &error));
+  NULLS(windrow_merge(NULL, text("a"), none, 0, &error));
+  NULLS(windrow_get(NULL, NULL, text("a"), NULL, &error));
+  NULLS(windrow_contains(NULL, NULL, text("a"), NULL, &error));
+  NULLS(windrow_compare_and_swap(NULL, text("a"), none, none, NULL, &error));
+  NULLS(windrow_compact_range(NULL, everything, &error));
+  NULLS(windrow_approximate_count(NULL, everything, NULL, &error));
+  NULLS(windrow_approximate_bytes(NULL, everything, NULL, &error));
+  NULLS(windrow_cursor_open(NULL, NULL, everything, NULL, &error));
+  NULLS(windrow_cursor_open_prefix(NULL, NULL, none, NULL, &error));
+  NULLS(windrow_cursor_seek_to_first(NULL, NULL, &error));
+  NULLS(windrow_cursor_seek_to_last(NULL, NULL, &error));
+  NULLS(windrow_cursor_seek(NULL, none, NULL, &error));
+  NULLS(windrow_cursor_next(NULL, NULL, &error));
+  NULLS(windrow_cursor_prev(NULL, NULL, &error));
+  NULLS(windrow_cursor_value(NULL, NULL, &error));
+  NULLS(windrow_batch_put(NULL, NULL, none, none, &error));
+  NULLS(windrow_batch_delete(NULL, NULL, none, &error));
+  NULLS(windrow_batch_delete_range(NULL, NULL, everything, &error));
+  NULLS(windrow_batch_merge(NULL, NULL, none, none, &error));
+  NULLS(windrow_batch_write(NULL, NULL, 0, &error));
+  NULLS(windrow_transaction_begin(NULL, 0, NULL, &error));
+  NULLS(windrow_transaction_begin_locking(NULL, 0, NULL, &error));
+  NULLS(windrow_transaction_get(NULL, NULL, text("a"), 0, NULL, &error));
+  NULLS(windrow_transaction_put(NULL, NULL, none, none, &error));
+  NULLS(windrow_transaction_delete(NULL, NULL, none, &error));
+  NULLS(windrow_transaction_delete_range(NULL, NULL, everything, &error));
+  NULLS(windrow_transaction_savepoint(NULL, NULL, &error));
+  NULLS(windrow_transaction_roll_back_to(NULL, 1, &error));
+  NULLS(windrow_transaction_commit(NULL, 0, &error));
+  NULLS(windrow_transaction_cursor_open(NULL, NULL, everything, NULL, &error));
+  NULLS(windrow_transaction_cursor_open_prefix(NULL, NULL, none, NULL, &error));
+  NULLS(windrow_table_writer_create(NULL, NULL, NULL, &error));
+  NULLS(windrow_table_writer_put(NULL, none, none, &error));
+  NULLS(windrow_table_writer_delete(NULL, none, &error));
+  NULLS(windrow_table_writer_finish(NULL, NULL, &error));
+  NULLS(windrow_ingest(NULL, NULL, NULL, 0, NULL, &error));
+  NULLS(windrow_options_set_merge_operator(NULL, "a", "b", &error));
+  OK(windrow_close(NULL, &error));
+  windrow_database_free(NULL);
+  windrow_options_set_keyspace(NULL, NULL);
+  windrow_options_set_sync(NULL, true);
+  windrow_keyspace_options_set_scaling(NULL, 1);
+  windrow_options_free(NULL);
+  windrow_keyspace_options_free(NULL);
+  windrow_keyspace_free(NULL);
+  windrow_snapshot_free(NULL);
+  windrow_value_free(NULL);
+  windrow_text_free(NULL);
+  windrow_cursor_free(NULL);
+  windrow_batch_free(NULL);
+  windrow_batch_clear(NULL);
+  windrow_transaction_roll_back(NULL);
+  windrow_table_writer_free(NULL);
+  windrow_error_free(NULL);
+  CHECK(windrow_batch_count(NULL) == 0);
+  CHECK(!windrow_cursor_is_valid(NULL));
+  CHECK(windrow_cursor_key(NULL).data == NULL);
+  CHECK(windrow_value_bytes(NULL).length == 0);
+  CHECK(windrow_error_code(NULL) == WINDROW_OK);
+  CHECK(windrow_error_message(NULL)[0] == 0);
+  CHECK(windrow_error_keyspace(NULL) == NULL);
+  CHECK(windrow_error_key(NULL).length == 0);
+}
+
+/* Handles that outlive their database return errors, and are freed in any order. */
+static void test_close(windrow_database* db) {
+  windrow_keyspace* keyspace;
+  windrow_snapshot* snapshot;
+  windrow_cursor* cursor;
+  windrow_transaction* transaction;
+  windrow_value* value;
+  bool valid;
+  OK(windrow_keyspace_open(db, "scanned", &keyspace, &error));
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  OK(windrow_cursor_open(keyspace, snapshot, everything, &cursor, &error));
+  OK(windrow_cursor_seek_to_first(cursor, &valid, &error));
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+  OK(windrow_get(keyspace, NULL, text("a"), &value, &error));
+  OK(windrow_checkpoint(db, in_folder("copy"), &error));
+  FAILS(WINDROW_ALREADY_EXISTS, "", windrow_checkpoint(db, in_folder("copy"), &error));
+  OK(windrow_close(db, &error));
+  FAILS(WINDROW_CLOSED, "closed", windrow_put(keyspace, text("a"), none, 0, &error));
+  FAILS(WINDROW_CLOSED, "closed", windrow_get(keyspace, NULL, text("a"), NULL, &error));
+  FAILS(WINDROW_CLOSED, "closed",
+        windrow_transaction_get(transaction, keyspace, text("a"), 0, NULL, &error));
+  windrow_keyspace_free(keyspace);
+  windrow_snapshot_free(snapshot);
+  windrow_transaction_roll_back(transaction);
+  windrow_cursor_free(cursor);
+  check_value(value, "1");
+
+  windrow_database* copy;
+  OK(windrow_open_read_only(in_folder("copy"), NULL, &copy, &error));
+  OK(windrow_keyspace_open(copy, "scanned", &keyspace, &error));
+  check_get(keyspace, NULL, "a", "1");
+  FAILS(WINDROW_READ_ONLY, "reading", windrow_put(keyspace, text("a"), none, 0, &error));
+  windrow_keyspace_free(keyspace);
+  FAILS(WINDROW_LOCKED, "open already", windrow_destroy(in_folder("copy"), &error));
+  windrow_database_free(copy);
+  OK(windrow_destroy(in_folder("copy"), &error));
+  FAILS(WINDROW_NOT_FOUND, "no database",
+        windrow_open_read_only(in_folder("copy"), NULL, &copy, &error));
+}
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  folder = arguments[1];
+  CHECK(strchr(windrow_version(), '.') != NULL);
+  test_null();
+  windrow_database* db = test_open();
+  test_keyspace(db);
+  test_merges_and_batches(db);
+  test_cursors(db);
+  test_transactions(db);
+  test_loads(db);
+  test_close(db);
+  puts("windrow.h: all functions passed");
+  return 0;
+}

@@ -1,0 +1,762 @@
+// Windrow: an embedded, ordered, persistent key-value store. The C interface.
+//
+// Made by cbindgen from crates/windrow-c: change it there.
+//
+// Rules for all functions:
+//
+// Errors. A function that can fail returns a code: WINDROW_OK, or the kind of the error. Its last parameter receives the
+// error with a sentence for people, or null if there is none; pass null if the code suffices. Free errors with
+// windrow_error_free. A result parameter is always set: to null, 0 or false after an error. It may be null, too.
+//
+// Ownership. A function that returns a handle, or puts one into a result parameter, gives it to the caller, who frees it
+// with the function that its type names. A parameter of a function with "free", "close", "commit", "roll_back" or "finish"
+// in its name takes the handle, also after an error. All other functions borrow what they are given until they return,
+// and copy what they keep. Bytes that a function lends stay valid as long as its comment says.
+//
+// Order. Handles may be freed in any order: each keeps what it needs. A database closes with windrow_close, or with the last
+// of its handles. After windrow_close the calls of other handles return WINDROW_CLOSED.
+//
+// Threads. The comment of each type says how many threads may use a handle at once. A handle that one thread at a time
+// uses may move to another thread.
+//
+// Misuse. Null is allowed for each parameter: it is an error, or does nothing. Numbers that are none of the constants,
+// null bytes with a length, and text that is not UTF-8 are errors. A handle after its release, a handle of another type,
+// wrong lengths, and one handle in two threads against its comment are undefined, as everywhere in C.
+//
+// Panics. None enters C: it becomes WINDROW_INTERNAL, and is a bug of Windrow. Callbacks must not throw.
+//
+// Forks. A child process must not use handles of its parent.
+
+
+#ifndef WINDROW_H
+#define WINDROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#define WINDROW_BYTES(pointer, size) ((windrow_bytes){(const uint8_t*)(pointer), (size)})
+
+
+// The call has done what it says.
+#define WINDROW_OK 0
+
+// The call's arguments or options are wrong: correct the call.
+#define WINDROW_INVALID_ARGUMENT 1
+
+// The database or keyspace does not exist, or was dropped.
+#define WINDROW_NOT_FOUND 2
+
+// The database exists already, or the folder of a checkpoint is not empty.
+#define WINDROW_ALREADY_EXISTS 3
+
+// This or another process has the database open.
+#define WINDROW_LOCKED 4
+
+// The disk or a quota is full: nothing was lost; free space and try again.
+#define WINDROW_NO_SPACE 5
+
+// The operating system reported an error.
+#define WINDROW_IO 6
+
+// Stored bytes are damaged. The message names the file and the offset if they are known.
+#define WINDROW_CORRUPTION 7
+
+// The data needs a newer version of Windrow or a feature that is off.
+#define WINDROW_UNSUPPORTED 8
+
+// An earlier write or sync failed, and it is unknown what is durable. Reads continue, writes fail: reopen the database.
+#define WINDROW_POISONED 9
+
+// The database has been closed.
+#define WINDROW_CLOSED 10
+
+// The database is open for reading only.
+#define WINDROW_READ_ONLY 11
+
+// Another write came in between: nothing was written; try the transaction again.
+#define WINDROW_CONFLICT 12
+
+// The transaction and others wait for each other's locks: roll it back, so that they go on, and try it again.
+#define WINDROW_DEADLOCK 13
+
+// A lock was not free in time: roll the transaction back and try it again.
+#define WINDROW_TIMED_OUT 14
+
+// The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost.
+#define WINDROW_MERGE 15
+
+// A bug in Windrow, or an error that is newer than this header. The message says what happened.
+#define WINDROW_INTERNAL 100
+
+// For most loads.
+#define WINDROW_PRESET_BALANCED 0
+
+// Plain leveled compaction.
+#define WINDROW_PRESET_LEVELING 1
+
+// The Autumn paper's levels alone.
+#define WINDROW_PRESET_AUTUMN 2
+
+// The Parallax paper's placement of values alone.
+#define WINDROW_PRESET_PARALLAX 3
+
+// The LSMA paper's append merges alone.
+#define WINDROW_PRESET_LSMA 4
+
+// No compression.
+#define WINDROW_COMPRESSION_NONE 0
+
+// LZ4: fast.
+#define WINDROW_COMPRESSION_LZ4 1
+
+// Zstandard: smaller and slower; not in every build.
+#define WINDROW_COMPRESSION_ZSTD 2
+
+// The source has set an entry.
+#define WINDROW_SOURCE_ENTRY 0
+
+// The source has no more entries.
+#define WINDROW_SOURCE_END 1
+
+// The durability that the options of the database name.
+#define WINDROW_DURABILITY_DEFAULT 0
+
+// Writes survive the end of the process, but not a power failure.
+#define WINDROW_DURABILITY_BUFFERED 1
+
+// Writes survive a power failure: the log is synced before the call returns.
+#define WINDROW_DURABILITY_SYNC 2
+
+// The commit depends on everything that the transaction has read.
+#define WINDROW_ISOLATION_SERIALIZABLE 0
+
+// The commit depends on the keys that the transaction writes, or has read for an update.
+#define WINDROW_ISOLATION_SNAPSHOT 1
+
+// A read without an intent: the commit may depend on it.
+#define WINDROW_READ_PLAIN 0
+
+// A read before a write of the key: a locking transaction locks it, and every commit depends on it.
+#define WINDROW_READ_FOR_UPDATE 1
+
+// A read that no other transaction may make wrong: a locking transaction locks the key beside others that do the same.
+#define WINDROW_READ_FOR_SHARE 2
+
+// Writes to any keyspaces of one database. One thread at a time uses a batch.
+typedef struct windrow_batch windrow_batch;
+
+// A position among the entries of a keyspace in one state. One thread at a time uses a cursor.
+//
+// A new cursor has no position. It may change its direction at any step. A move past either end leaves it without a
+// position until the next seek. It keeps the files that it reads, and so their disk space, until it is freed.
+typedef struct windrow_cursor windrow_cursor;
+
+// An open database. Any thread may use it. It stays open while it, or a handle that was made from it, is there.
+typedef struct windrow_database windrow_database;
+
+// An error: a code and a sentence. Any thread may use it.
+typedef struct windrow_error windrow_error;
+
+// A keyspace of an open database. Any thread may use it.
+typedef struct windrow_keyspace windrow_keyspace;
+
+// Options of a keyspace. One thread at a time uses them. Whoever is given them copies them.
+//
+// A setter stores a value. The open of the keyspace checks all of them and names each fault. A setter ignores null.
+typedef struct windrow_keyspace_options windrow_keyspace_options;
+
+// Options of a database. One thread at a time uses them. An open copies them.
+//
+// A setter stores a value. The open checks all of them and names each fault. A setter ignores null.
+typedef struct windrow_options windrow_options;
+
+// The state of all keyspaces at one moment. Any thread may use it. Compactions keep what it can read.
+typedef struct windrow_snapshot windrow_snapshot;
+
+// Writes a table file that `windrow_ingest` adds to a database later. One thread at a time uses it.
+typedef struct windrow_table_writer windrow_table_writer;
+
+// A transaction. One thread at a time uses it and its cursors.
+//
+// It reads the state at its beginning, with its own writes over it. Its commit fails with `WINDROW_CONFLICT`, and writes
+// nothing, if another write has changed meanwhile what it depends on: begin another one then.
+typedef struct windrow_transaction windrow_transaction;
+
+// A value that a read has found. It keeps its bytes in place, without a copy if they are in a file, also after later
+// writes and after the close of the database. It keeps the file, too: free values soon. Any thread may use it.
+typedef struct windrow_value windrow_value;
+
+// Bytes that somebody else owns: a key, a value, an operand, a bound. `data` may be null if `length` is 0.
+typedef struct {
+  // The first byte.
+  const uint8_t *data;
+  // The number of bytes.
+  size_t length;
+} windrow_bytes;
+
+// The keys from `start` on and before `end`. A bound whose `data` is null is none, so a range of zeros is all keys.
+typedef struct {
+  // The first key.
+  windrow_bytes start;
+  // The key behind the last one.
+  windrow_bytes end;
+} windrow_range;
+
+// A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
+// other number ends the load with an error: nothing is loaded. The bytes stay valid until its next call. It must not
+// throw.
+typedef int32_t (*windrow_source)(void *state, windrow_bytes *key, windrow_bytes *value);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The version of Windrow, for example "0.1.0". Valid forever.
+const char *windrow_version(void);
+
+// An empty batch.
+windrow_batch *windrow_batch_new(void);
+
+// Frees a batch. Null is allowed.
+void windrow_batch_free(windrow_batch *batch);
+
+// Removes all writes of the batch, and keeps its memory.
+void windrow_batch_clear(windrow_batch *batch);
+
+// The number of writes; 0 for null.
+size_t windrow_batch_count(const windrow_batch *batch);
+
+// Adds a write that sets the value of `key`. The bytes are copied.
+int32_t windrow_batch_put(windrow_batch *batch,
+                          const windrow_keyspace *keyspace,
+                          windrow_bytes key,
+                          windrow_bytes value,
+                          windrow_error **error);
+
+// Adds a write that removes `key`.
+int32_t windrow_batch_delete(windrow_batch *batch,
+                             const windrow_keyspace *keyspace,
+                             windrow_bytes key,
+                             windrow_error **error);
+
+// Adds a write that removes all keys of a range: those of the keyspace, and those that the batch has set before.
+int32_t windrow_batch_delete_range(windrow_batch *batch,
+                                   const windrow_keyspace *keyspace,
+                                   windrow_range range,
+                                   windrow_error **error);
+
+// Adds a write of an operand, as `windrow_merge` does.
+int32_t windrow_batch_merge(windrow_batch *batch,
+                            const windrow_keyspace *keyspace,
+                            windrow_bytes key,
+                            windrow_bytes operand,
+                            windrow_error **error);
+
+// Writes the batch as one: a reader sees all of it or nothing, and so does an open after a crash. The batch is unchanged
+// and can be written again.
+int32_t windrow_batch_write(const windrow_database *database,
+                            const windrow_batch *batch,
+                            uint32_t durability,
+                            windrow_error **error);
+
+// The bytes of a value, valid until it is freed; none for null.
+windrow_bytes windrow_value_bytes(const windrow_value *value);
+
+// Frees a value. Null is allowed.
+void windrow_value_free(windrow_value *value);
+
+// Frees text that a function of this header has returned for this purpose. Null is allowed.
+void windrow_text_free(char *text);
+
+// A cursor over the keys of a range, in the present state, or in that of `snapshot` if it is not null.
+int32_t windrow_cursor_open(const windrow_keyspace *keyspace,
+                            const windrow_snapshot *snapshot,
+                            windrow_range range,
+                            windrow_cursor **cursor,
+                            windrow_error **error);
+
+// A cursor over the keys that begin with `prefix`.
+int32_t windrow_cursor_open_prefix(const windrow_keyspace *keyspace,
+                                   const windrow_snapshot *snapshot,
+                                   windrow_bytes prefix,
+                                   windrow_cursor **cursor,
+                                   windrow_error **error);
+
+// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and is freed
+// before the commit.
+int32_t windrow_transaction_cursor_open(windrow_transaction *transaction,
+                                        const windrow_keyspace *keyspace,
+                                        windrow_range range,
+                                        windrow_cursor **cursor,
+                                        windrow_error **error);
+
+// A cursor over the keys that begin with `prefix` as a transaction sees them.
+int32_t windrow_transaction_cursor_open_prefix(windrow_transaction *transaction,
+                                               const windrow_keyspace *keyspace,
+                                               windrow_bytes prefix,
+                                               windrow_cursor **cursor,
+                                               windrow_error **error);
+
+// Frees a cursor. Null is allowed.
+void windrow_cursor_free(windrow_cursor *cursor);
+
+// Moves to the first entry. `*is_valid` says whether it exists, here and in all moves.
+int32_t windrow_cursor_seek_to_first(windrow_cursor *cursor, bool *is_valid, windrow_error **error);
+
+// Moves to the last entry.
+int32_t windrow_cursor_seek_to_last(windrow_cursor *cursor, bool *is_valid, windrow_error **error);
+
+// Moves to the first entry whose key is `key` or greater.
+int32_t windrow_cursor_seek(windrow_cursor *cursor,
+                            windrow_bytes key,
+                            bool *is_valid,
+                            windrow_error **error);
+
+// Moves to the next entry.
+int32_t windrow_cursor_next(windrow_cursor *cursor, bool *is_valid, windrow_error **error);
+
+// Moves to the previous entry.
+int32_t windrow_cursor_prev(windrow_cursor *cursor, bool *is_valid, windrow_error **error);
+
+// Whether the cursor is at an entry; false for null.
+bool windrow_cursor_is_valid(const windrow_cursor *cursor);
+
+// The key of the entry, valid until the next move; no bytes if the cursor is at no entry.
+windrow_bytes windrow_cursor_key(const windrow_cursor *cursor);
+
+// The value of the entry, valid until the next move; no bytes if the cursor is at no entry. The first call reads a value
+// that is stored apart from its key.
+int32_t windrow_cursor_value(const windrow_cursor *cursor,
+                             windrow_bytes *value,
+                             windrow_error **error);
+
+// Opens the database in the folder `folder`, or creates it if the options allow that. Null options are the defaults.
+int32_t windrow_open(const char *folder,
+                     const windrow_options *options,
+                     windrow_database **database,
+                     windrow_error **error);
+
+// Opens a database for reading only. No call changes the disk. A database has one writer or any number of readers.
+int32_t windrow_open_read_only(const char *folder,
+                               const windrow_options *options,
+                               windrow_database **database,
+                               windrow_error **error);
+
+// Makes all writes durable, closes the database and frees the handle, also after an error. All other handles of the
+// database stay to be freed; their calls return `WINDROW_CLOSED`. Null is allowed.
+int32_t windrow_close(windrow_database *database,
+                      windrow_error **error);
+
+// Frees the handle without a close: the database closes with its last handle, and nobody learns of an error. Null is
+// allowed.
+void windrow_database_free(windrow_database *database);
+
+// Removes the database in the folder `folder` with all its entries. A missing database is no error. The folder stays, with
+// its file LOCK and with files of others.
+int32_t windrow_destroy(const char *folder,
+                        windrow_error **error);
+
+// Makes all writes so far durable: they survive a power failure.
+int32_t windrow_persist(const windrow_database *database, windrow_error **error);
+
+// Writes all memtables to tables and waits until they are durable.
+int32_t windrow_flush(const windrow_database *database, windrow_error **error);
+
+// Waits until no background work is due.
+int32_t windrow_wait_idle(const windrow_database *database, windrow_error **error);
+
+// Makes a copy of the database in the folder `folder`, which is empty or missing. Files are linked where that is possible.
+// The copy has all writes so far and is durable when this returns.
+int32_t windrow_checkpoint(const windrow_database *database,
+                           const char *folder,
+                           windrow_error **error);
+
+// Checks every block and every value. Returns the first damage as an error.
+int32_t windrow_verify(const windrow_database *database, windrow_error **error);
+
+// The statistics as a JSON object: counters since the open, memory, and the levels of each keyspace. Free them with
+// `windrow_text_free`.
+int32_t windrow_stats_json(const windrow_database *database,
+                           char **json,
+                           windrow_error **error);
+
+// The names of all keyspaces as a JSON array, sorted. Free it with `windrow_text_free`.
+int32_t windrow_keyspace_names_json(const windrow_database *database,
+                                    char **json,
+                                    windrow_error **error);
+
+// Opens the keyspace `name` with its recorded options, or creates it.
+int32_t windrow_keyspace_open(const windrow_database *database,
+                              const char *name,
+                              windrow_keyspace **keyspace,
+                              windrow_error **error);
+
+// Opens the keyspace `name` and sets its options, or creates it with them.
+int32_t windrow_keyspace_open_with(const windrow_database *database,
+                                   const char *name,
+                                   const windrow_keyspace_options *options,
+                                   windrow_keyspace **keyspace,
+                                   windrow_error **error);
+
+// Opens the keyspace `name` if it exists; otherwise `*keyspace` is null, and that is no error.
+int32_t windrow_keyspace_open_existing(const windrow_database *database,
+                                       const char *name,
+                                       windrow_keyspace **keyspace,
+                                       windrow_error **error);
+
+// Drops the keyspace `name` with all its entries.
+int32_t windrow_keyspace_drop(const windrow_database *database,
+                              const char *name,
+                              windrow_error **error);
+
+// Exchanges the names of two keyspaces in one step.
+int32_t windrow_keyspaces_swap(const windrow_database *database,
+                               const char *first,
+                               const char *second,
+                               windrow_error **error);
+
+// Keeps the present state of all keyspaces readable.
+int32_t windrow_snapshot_new(const windrow_database *database,
+                             windrow_snapshot **snapshot,
+                             windrow_error **error);
+
+// The code of the error; `WINDROW_OK` for null.
+int32_t windrow_error_code(const windrow_error *error);
+
+// One sentence that names the fault. Valid until the error is freed; "" for null.
+const char *windrow_error_message(const windrow_error *error);
+
+// The name of the keyspace that a conflict, a deadlock or a lock that was not free is about; null for other errors.
+// Valid until the error is freed.
+const char *windrow_error_keyspace(const windrow_error *error);
+
+// The key that a conflict, a deadlock or a lock that was not free is about; no bytes for other errors. Valid until the
+// error is freed.
+windrow_bytes windrow_error_key(const windrow_error *error);
+
+// Frees an error. Null is allowed.
+void windrow_error_free(windrow_error *error);
+
+// The options of a preset.
+int32_t windrow_keyspace_options_new(uint32_t preset,
+                                     windrow_keyspace_options **options,
+                                     windrow_error **error);
+
+// Frees options. Null is allowed.
+void windrow_keyspace_options_free(windrow_keyspace_options *options);
+
+// Bytes of a memtable, from 4 KiB to 64 GiB. Default 64 MiB.
+void windrow_keyspace_options_set_memtable_bytes(windrow_keyspace_options *options, size_t bytes);
+
+// The size ratio of the last two levels, from 2 to 1000. Default 5.
+void windrow_keyspace_options_set_size_ratio(windrow_keyspace_options *options, double ratio);
+
+// By how much ratios grow towards the shallow levels: 1 divided by this, above 0 and at most 1. Default 0.8.
+void windrow_keyspace_options_set_scaling(windrow_keyspace_options *options,
+                                          double scaling);
+
+// Capacity of level 1 while it is the only level, in bytes. Default 256 MiB.
+void windrow_keyspace_options_set_base_bytes(windrow_keyspace_options *options, uint64_t bytes);
+
+// The size at which a compaction closes a table file, in bytes, from 1 KiB to 64 GiB. Default 16 MiB.
+void windrow_keyspace_options_set_file_bytes(windrow_keyspace_options *options,
+                                             uint64_t bytes);
+
+// The size of a data block, in bytes, from 128 to 1 MiB. Default 4 KiB.
+void windrow_keyspace_options_set_block_bytes(windrow_keyspace_options *options, size_t bytes);
+
+// Filter bits for each key, from 0 to 64. Default 10.
+void windrow_keyspace_options_set_bits_per_key(windrow_keyspace_options *options, double bits);
+
+// Whether all files have the same bits for each key; otherwise the files that save the most reads have more. Default
+// false.
+void windrow_keyspace_options_set_uniform_filters(windrow_keyspace_options *options,
+                                                  bool value);
+
+// The compression of blocks and values: one of `WINDROW_COMPRESSION_...`. Default none.
+int32_t windrow_keyspace_options_set_compression(windrow_keyspace_options *options,
+                                                 uint32_t compression,
+                                                 windrow_error **error);
+
+// Runs in level 0 before a compaction merges them into level 1, from 1 to 64. Default 4.
+void windrow_keyspace_options_set_level0_runs(windrow_keyspace_options *options, size_t runs);
+
+// The most segments of a table file, from 1 to 12; 0 for a limit by level, the default.
+void windrow_keyspace_options_set_segment_limit(windrow_keyspace_options *options, size_t segments);
+
+// The bound on bytes of files over bytes of live data, above 1.05, or infinity. Default 1.6.
+void windrow_keyspace_options_set_max_space_amp(windrow_keyspace_options *options, double bound);
+
+// From how many bytes on a value is medium, key and value together. Default 120; `UINT64_MAX` for never.
+void windrow_keyspace_options_set_medium_from(windrow_keyspace_options *options,
+                                              uint64_t bytes);
+
+// From how many bytes on a value is large, key and value together. Default 1024; `UINT64_MAX` for never.
+void windrow_keyspace_options_set_large_from(windrow_keyspace_options *options,
+                                             uint64_t bytes);
+
+// Whether compactions put medium values in place one level before the last. Default false: in the last level.
+void windrow_keyspace_options_set_medium_in_place_early(windrow_keyspace_options *options,
+                                                        bool value);
+
+// Frees the handle of a keyspace. Null is allowed.
+void windrow_keyspace_free(windrow_keyspace *keyspace);
+
+// Gives the keyspace another name. All its handles go on.
+int32_t windrow_keyspace_rename(const windrow_keyspace *keyspace,
+                                const char *name,
+                                windrow_error **error);
+
+// Sets the value of `key`. `durability` is one of `WINDROW_DURABILITY_...`, here and in all other writes.
+int32_t windrow_put(const windrow_keyspace *keyspace,
+                    windrow_bytes key,
+                    windrow_bytes value,
+                    uint32_t durability,
+                    windrow_error **error);
+
+// Removes `key`. The removal of a missing key is no error.
+int32_t windrow_delete(const windrow_keyspace *keyspace,
+                       windrow_bytes key,
+                       uint32_t durability,
+                       windrow_error **error);
+
+// Removes all keys of a range, by one small write.
+int32_t windrow_delete_range(const windrow_keyspace *keyspace,
+                             windrow_range range,
+                             uint32_t durability,
+                             windrow_error **error);
+
+// Writes an operand, which the keyspace's merge operator folds into the value of `key`.
+int32_t windrow_merge(const windrow_keyspace *keyspace,
+                      windrow_bytes key,
+                      windrow_bytes operand,
+                      uint32_t durability,
+                      windrow_error **error);
+
+// The value of `key` in the newest state, or in that of `snapshot` if it is not null. `*value` is null if the key does not
+// exist, and that is no error. Free the value with `windrow_value_free`.
+int32_t windrow_get(const windrow_keyspace *keyspace,
+                    const windrow_snapshot *snapshot,
+                    windrow_bytes key,
+                    windrow_value **value,
+                    windrow_error **error);
+
+// Whether `key` exists in the newest state, or in that of `snapshot` if it is not null.
+int32_t windrow_contains(const windrow_keyspace *keyspace,
+                         const windrow_snapshot *snapshot,
+                         windrow_bytes key,
+                         bool *contains,
+                         windrow_error **error);
+
+// Sets the value of `key` to `value` if it is `expected`, in one step. Bytes whose `data` is null stand for no value.
+// `*was_expected` says whether it was.
+int32_t windrow_compare_and_swap(const windrow_keyspace *keyspace,
+                                 windrow_bytes key,
+                                 windrow_bytes expected,
+                                 windrow_bytes value,
+                                 bool *was_expected,
+                                 windrow_error **error);
+
+// Flushes all memtables and compacts all entries of a range down to the deepest level that holds data.
+int32_t windrow_compact_range(const windrow_keyspace *keyspace,
+                              windrow_range range,
+                              windrow_error **error);
+
+// About how many keys are in a range, in microseconds.
+int32_t windrow_approximate_count(const windrow_keyspace *keyspace,
+                                  windrow_range range,
+                                  uint64_t *count,
+                                  windrow_error **error);
+
+// About how many bytes of files hold the entries of a range.
+int32_t windrow_approximate_bytes(const windrow_keyspace *keyspace,
+                                  windrow_range range,
+                                  uint64_t *bytes,
+                                  windrow_error **error);
+
+// Loads entries whose keys come in strictly ascending order, as one commit that is durable when this returns. `*count` is
+// their number.
+int32_t windrow_bulk_load(const windrow_keyspace *keyspace,
+                          windrow_source source,
+                          void *state,
+                          uint64_t *count,
+                          windrow_error **error);
+
+// As `windrow_bulk_load`, for entries in any order: they are sorted on disk, with `memory` bytes of memory. Of entries with
+// one key the last counts.
+int32_t windrow_bulk_load_unsorted(const windrow_keyspace *keyspace,
+                                   windrow_source source,
+                                   void *state,
+                                   size_t memory,
+                                   uint64_t *count,
+                                   windrow_error **error);
+
+// Creates the table file `file`, which does not exist. Null options are the defaults; those of keyspaces count.
+int32_t windrow_table_writer_create(const char *file,
+                                    const windrow_options *options,
+                                    windrow_table_writer **writer,
+                                    windrow_error **error);
+
+// Sets the value of `key`, which is above all keys so far. A value has at most 1 MiB.
+int32_t windrow_table_writer_put(windrow_table_writer *writer,
+                                 windrow_bytes key,
+                                 windrow_bytes value,
+                                 windrow_error **error);
+
+// Removes `key`, which is above all keys so far, from the keyspace that takes the file.
+int32_t windrow_table_writer_delete(windrow_table_writer *writer,
+                                    windrow_bytes key,
+                                    windrow_error **error);
+
+// Completes the file and frees the writer, also after an error: then the file is removed. `*count` is the number of its
+// entries.
+int32_t windrow_table_writer_finish(windrow_table_writer *writer,
+                                    uint64_t *count,
+                                    windrow_error **error);
+
+// Removes the file and frees the writer. Null is allowed.
+void windrow_table_writer_free(windrow_table_writer *writer);
+
+// Adds `count` table files, each to the keyspace at its position: all of them in one step, or none. It is durable when this
+// returns. `*entries` is the number of their entries.
+int32_t windrow_ingest(const windrow_database *database,
+                       const windrow_keyspace *const *keyspaces,
+                       const char *const *files,
+                       size_t count,
+                       uint64_t *entries,
+                       windrow_error **error);
+
+// Options with the defaults.
+windrow_options *windrow_options_new(void);
+
+// Frees options. Null is allowed.
+void windrow_options_free(windrow_options *options);
+
+// Whether an open creates a missing database. Default true.
+void windrow_options_set_create_if_missing(windrow_options *options, bool value);
+
+// Whether an open fails with `WINDROW_ALREADY_EXISTS` if the database exists. Default false.
+void windrow_options_set_error_if_exists(windrow_options *options, bool value);
+
+// Whether writes that name no durability survive a power failure. Default false: `WINDROW_DURABILITY_BUFFERED`.
+void windrow_options_set_sync(windrow_options *options,
+                              bool value);
+
+// Whether reads take blocks from memory maps; otherwise by system calls into Windrow's own cache. Default true. A device
+// error under a map can end the process.
+void windrow_options_set_mapped(windrow_options *options,
+                                bool value);
+
+// How long a locking transaction waits for each lock, in milliseconds. Default 1000.
+void windrow_options_set_lock_timeout(windrow_options *options, uint64_t milliseconds);
+
+// Bytes of memory that the database may take. Default 512 MiB; 0 for no limit.
+void windrow_options_set_memory_budget(windrow_options *options, uint64_t bytes);
+
+// Bytes of Windrow's own block cache. Default 64 MiB.
+void windrow_options_set_cache_bytes(windrow_options *options, uint64_t bytes);
+
+// The bound on the bytes of the write-ahead log. Default 512 MiB.
+void windrow_options_set_max_wal_bytes(windrow_options *options, uint64_t bytes);
+
+// Threads for flushes and compactions, from 1 to 1024. Default 2.
+void windrow_options_set_background_threads(windrow_options *options, size_t threads);
+
+// The most open table files, from 16 to 2^24. Default 512.
+void windrow_options_set_open_files_max(windrow_options *options, size_t files);
+
+// The most bytes that compactions and garbage collections write in a second. Default 0, no limit.
+void windrow_options_set_compaction_bytes_per_second(windrow_options *options, uint64_t bytes);
+
+// Bytes of disk that are kept back for a full disk. Default 4 MiB.
+void windrow_options_set_reserve_bytes(windrow_options *options, uint64_t bytes);
+
+// How often a mapped block is verified again, in milliseconds. Default an hour.
+void windrow_options_set_scrub_interval(windrow_options *options, uint64_t milliseconds);
+
+// The options of keyspaces that are created without their own. They are copied.
+void windrow_options_set_keyspace(windrow_options *options,
+                                  const windrow_keyspace_options *keyspace);
+
+// Gives a keyspace one of the ready merge operators, by its name:
+//
+// - `windrow.add_u64.wrapping`, `windrow.add_u64.saturating`, `windrow.add_i64.wrapping`, `windrow.add_i64.saturating`:
+//   operands and values are numbers of 8 bytes, little-endian; the value is their sum.
+// - `windrow.least`, `windrow.greatest`: the value is the least or greatest operand, by its bytes.
+// - `windrow.append.2c`: the value is all operands, one after the other, with the bytes of these hexadecimal digits
+//   between two of them; none for `windrow.append.`.
+// - `windrow.id_set.8`: operands and values are sets of ids of this many bytes; the value has each id once, ascending.
+//
+// The database records the name, so that later opens need not give it.
+int32_t windrow_options_set_merge_operator(windrow_options *options,
+                                           const char *keyspace,
+                                           const char *operator_,
+                                           windrow_error **error);
+
+// Frees a snapshot. Null is allowed.
+void windrow_snapshot_free(windrow_snapshot *snapshot);
+
+// Begins a transaction without locks. `isolation` is one of `WINDROW_ISOLATION_...`.
+int32_t windrow_transaction_begin(const windrow_database *database,
+                                  uint32_t isolation,
+                                  windrow_transaction **transaction,
+                                  windrow_error **error);
+
+// Begins a transaction that locks the keys that it writes or reads for an update. It waits for each lock at most for
+// `timeout` milliseconds.
+int32_t windrow_transaction_begin_locking(const windrow_database *database,
+                                          uint64_t timeout,
+                                          windrow_transaction **transaction,
+                                          windrow_error **error);
+
+// The value of `key` as the transaction sees it. `intent` is one of `WINDROW_READ_...`. `*value` is null if the key does not
+// exist, and that is no error. Free the value with `windrow_value_free`.
+int32_t windrow_transaction_get(windrow_transaction *transaction,
+                                const windrow_keyspace *keyspace,
+                                windrow_bytes key,
+                                uint32_t intent,
+                                windrow_value **value,
+                                windrow_error **error);
+
+// Sets the value of `key`. Nobody else sees it before the commit.
+int32_t windrow_transaction_put(windrow_transaction *transaction,
+                                const windrow_keyspace *keyspace,
+                                windrow_bytes key,
+                                windrow_bytes value,
+                                windrow_error **error);
+
+// Removes `key`.
+int32_t windrow_transaction_delete(windrow_transaction *transaction,
+                                   const windrow_keyspace *keyspace,
+                                   windrow_bytes key,
+                                   windrow_error **error);
+
+// Removes all keys of a range.
+int32_t windrow_transaction_delete_range(windrow_transaction *transaction,
+                                         const windrow_keyspace *keyspace,
+                                         windrow_range range,
+                                         windrow_error **error);
+
+// Marks the present state of the writes and locks. `*savepoint` is a number above 0.
+int32_t windrow_transaction_savepoint(windrow_transaction *transaction,
+                                      size_t *savepoint,
+                                      windrow_error **error);
+
+// Discards what the transaction has written and locked since the savepoint, which stays.
+int32_t windrow_transaction_roll_back_to(windrow_transaction *transaction,
+                                         size_t savepoint,
+                                         windrow_error **error);
+
+// Commits the transaction and frees it, also after an error: then nothing was written. Its cursors must be freed before.
+int32_t windrow_transaction_commit(windrow_transaction *transaction,
+                                   uint32_t durability,
+                                   windrow_error **error);
+
+// Discards the writes of the transaction, and frees it. Null is allowed.
+void windrow_transaction_roll_back(windrow_transaction *transaction);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* WINDROW_H */

@@ -1,0 +1,111 @@
+//! Bytes, ranges of keys, values and text.
+
+use std::ffi::{c_char, c_void};
+use std::ops::Bound;
+use std::ptr::null;
+
+use windrow::{PinnedValue, Result};
+use windrow_ffi::{bytes, catch, release};
+
+/// Bytes that somebody else owns: a key, a value, an operand, a bound. `data` may be null if `length` is 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes {
+    /// The first byte.
+    pub data: *const u8,
+    /// The number of bytes.
+    pub length: usize,
+}
+
+impl Bytes {
+    /// None: a null pointer.
+    pub(super) const NONE: Self = Self {
+        data: null(),
+        length: 0,
+    };
+
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self {
+            data: bytes.as_ptr(),
+            length: bytes.len(),
+        }
+    }
+
+    /// # Safety
+    /// As [`bytes`].
+    pub(super) unsafe fn get<'a>(self) -> Result<&'a [u8]> {
+        // SAFETY: the caller promises the same.
+        unsafe { bytes(self.data.cast(), self.length) }
+    }
+
+    /// `None` for a null pointer.
+    ///
+    /// # Safety
+    /// As [`bytes`].
+    pub(super) unsafe fn get_bound<'a>(self) -> Result<Option<&'a [u8]>> {
+        // SAFETY: the caller promises the same.
+        let bytes = unsafe { self.get()? };
+        Ok((!self.data.is_null()).then_some(bytes))
+    }
+}
+
+/// A range for Rust.
+pub(super) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// The keys from `start` on and before `end`. A bound whose `data` is null is none, so a range of zeros is all keys.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Range {
+    /// The first key.
+    pub start: Bytes,
+    /// The key behind the last one.
+    pub end: Bytes,
+}
+
+impl Range {
+    /// # Safety
+    /// As [`bytes`], for both bounds.
+    pub(super) unsafe fn get<'a>(self) -> Result<Bounds<'a>> {
+        // SAFETY: the caller promises the same.
+        let start = unsafe { self.start.get_bound()? };
+        // SAFETY: the same.
+        let end = unsafe { self.end.get_bound()? };
+        Ok((
+            start.map_or(Bound::Unbounded, Bound::Included),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        ))
+    }
+}
+
+/// A value that a read has found. It keeps its bytes in place, without a copy if they are in a file, also after later
+/// writes and after the close of the database. It keeps the file, too: free values soon. Any thread may use it.
+#[derive(Debug)]
+pub struct Value(pub(super) Holder);
+
+#[derive(Debug)]
+pub(super) enum Holder {
+    Pinned(PinnedValue),
+    Copied(Vec<u8>),
+}
+
+/// The bytes of a value, valid until it is freed; none for null.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_value_bytes(value: Option<&Value>) -> Bytes {
+    value.map_or(Bytes::NONE, |value| match &value.0 {
+        Holder::Pinned(value) => Bytes::of(value),
+        Holder::Copied(value) => Bytes::of(value),
+    })
+}
+
+/// Frees a value. Null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_value_free(value: Option<Box<Value>>) {
+    drop(catch(|| drop(value)));
+}
+
+/// Frees text that a function of this header has returned for this purpose. Null is allowed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_text_free(text: *mut c_char) {
+    // SAFETY: the caller promises text of this library, or null.
+    unsafe { release(text.cast::<c_void>()) };
+}

@@ -1,0 +1,280 @@
+//! Cursors, over keyspaces and over what transactions see.
+
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+use windrow::{Result, TransactionCursor};
+use windrow_ffi::given;
+
+use super::bytes::{Bounds, Bytes, Range};
+use super::calls::{call_for, guard};
+use super::errors::Error;
+use super::keyspaces::Keyspace;
+use super::snapshots::Snapshot;
+use super::transactions::Transaction;
+
+/// A position among the entries of a keyspace in one state. One thread at a time uses a cursor.
+///
+/// A new cursor has no position. It may change its direction at any step. A move past either end leaves it without a
+/// position until the next seek. It keeps the files that it reads, and so their disk space, until it is freed.
+#[derive(Debug)]
+pub struct Cursor(Entries);
+
+#[derive(Debug)]
+enum Entries {
+    OfKeyspace(windrow::Cursor),
+    OfTransaction(SharedCursor),
+}
+
+/// A cursor and the transaction that it belongs to.
+#[derive(Debug)]
+struct SharedCursor {
+    /// Before the transaction, so that it is dropped first.
+    cursor: TransactionCursor<'static>,
+    _transaction: Rc<windrow::Transaction>,
+}
+
+impl SharedCursor {
+    fn new(
+        transaction: Rc<windrow::Transaction>,
+        open: impl FnOnce(&'static windrow::Transaction) -> Result<TransactionCursor<'static>>,
+    ) -> Result<Self> {
+        // SAFETY: the transaction stays at its address while `transaction` is there, and the cursor is dropped before it.
+        let borrowed = unsafe { &*Rc::as_ptr(&transaction) };
+        Ok(Self {
+            cursor: open(borrowed)?,
+            _transaction: transaction,
+        })
+    }
+}
+
+/// Which keys a cursor covers.
+#[derive(Clone, Copy)]
+enum Keys<'a> {
+    Range(Bounds<'a>),
+    Prefix(&'a [u8]),
+}
+
+fn open(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    keys: Result<Keys<'_>>,
+) -> Result<Option<Box<Cursor>>> {
+    let keys = keys?;
+    let cursor = Keyspace::read(keyspace, snapshot, |view| match keys {
+        Keys::Range(range) => view.range_cursor::<&[u8]>(range),
+        Keys::Prefix(prefix) => view.prefix_cursor(prefix),
+    })?;
+    Ok(Some(Box::new(Cursor(Entries::OfKeyspace(cursor)))))
+}
+
+fn open_in_transaction(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    keys: Result<Keys<'_>>,
+) -> Result<Option<Box<Cursor>>> {
+    let keys = keys?;
+    let keyspace = Keyspace::given(keyspace)?;
+    let transaction = given(transaction, "transaction")?.share();
+    let cursor = SharedCursor::new(transaction, |transaction| match keys {
+        Keys::Range(range) => transaction.range_cursor::<&[u8]>(keyspace, range),
+        Keys::Prefix(prefix) => transaction.prefix_cursor(keyspace, prefix),
+    })?;
+    Ok(Some(Box::new(Cursor(Entries::OfTransaction(cursor)))))
+}
+
+/// A cursor over the keys of a range, in the present state, or in that of `snapshot` if it is not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_cursor_open(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    range: Range,
+    cursor: Option<&mut MaybeUninit<Option<Box<Cursor>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(cursor, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get() };
+        open(keyspace, snapshot, range.map(Keys::Range))
+    })
+}
+
+/// A cursor over the keys that begin with `prefix`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_cursor_open_prefix(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    prefix: Bytes,
+    cursor: Option<&mut MaybeUninit<Option<Box<Cursor>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(cursor, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let prefix = unsafe { prefix.get() };
+        open(keyspace, snapshot, prefix.map(Keys::Prefix))
+    })
+}
+
+/// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and is freed
+/// before the commit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_cursor_open(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    cursor: Option<&mut MaybeUninit<Option<Box<Cursor>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(cursor, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get() };
+        open_in_transaction(transaction, keyspace, range.map(Keys::Range))
+    })
+}
+
+/// A cursor over the keys that begin with `prefix` as a transaction sees them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_cursor_open_prefix(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    prefix: Bytes,
+    cursor: Option<&mut MaybeUninit<Option<Box<Cursor>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(cursor, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let prefix = unsafe { prefix.get() };
+        open_in_transaction(transaction, keyspace, prefix.map(Keys::Prefix))
+    })
+}
+
+/// Frees a cursor. Null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_free(cursor: Option<Box<Cursor>>) {
+    guard((), || drop(cursor));
+}
+
+/// Moves a cursor by the one function or the other.
+fn go(
+    cursor: Option<&mut Cursor>,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+    of_keyspace: impl FnOnce(&mut windrow::Cursor) -> Result<bool>,
+    of_transaction: impl FnOnce(&mut TransactionCursor<'static>) -> Result<bool>,
+) -> i32 {
+    call_for(is_valid, false, error, || {
+        match &mut given(cursor, "cursor")?.0 {
+            Entries::OfKeyspace(cursor) => of_keyspace(cursor),
+            Entries::OfTransaction(shared) => of_transaction(&mut shared.cursor),
+        }
+    })
+}
+
+/// Moves to the first entry. `*is_valid` says whether it exists, here and in all moves.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_seek_to_first(
+    cursor: Option<&mut Cursor>,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    let (first, other) = (
+        windrow::Cursor::seek_to_first,
+        TransactionCursor::seek_to_first,
+    );
+    go(cursor, is_valid, error, first, other)
+}
+
+/// Moves to the last entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_seek_to_last(
+    cursor: Option<&mut Cursor>,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    let (last, other) = (
+        windrow::Cursor::seek_to_last,
+        TransactionCursor::seek_to_last,
+    );
+    go(cursor, is_valid, error, last, other)
+}
+
+/// Moves to the first entry whose key is `key` or greater.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_cursor_seek(
+    cursor: Option<&mut Cursor>,
+    key: Bytes,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(is_valid, false, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        match &mut given(cursor, "cursor")?.0 {
+            Entries::OfKeyspace(cursor) => cursor.seek(key),
+            Entries::OfTransaction(shared) => shared.cursor.seek(key),
+        }
+    })
+}
+
+/// Moves to the next entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_next(
+    cursor: Option<&mut Cursor>,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    let (next, other) = (windrow::Cursor::next, TransactionCursor::next);
+    go(cursor, is_valid, error, next, other)
+}
+
+/// Moves to the previous entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_prev(
+    cursor: Option<&mut Cursor>,
+    is_valid: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    let (previous, other) = (windrow::Cursor::prev, TransactionCursor::prev);
+    go(cursor, is_valid, error, previous, other)
+}
+
+/// Whether the cursor is at an entry; false for null.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
+    guard(false, || {
+        cursor.is_some_and(|cursor| match &cursor.0 {
+            Entries::OfKeyspace(cursor) => cursor.is_valid(),
+            Entries::OfTransaction(shared) => shared.cursor.is_valid(),
+        })
+    })
+}
+
+/// The key of the entry, valid until the next move; no bytes if the cursor is at no entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
+    guard(Bytes::NONE, || {
+        cursor.map_or(Bytes::NONE, |cursor| {
+            Bytes::of(match &cursor.0 {
+                Entries::OfKeyspace(cursor) => cursor.key(),
+                Entries::OfTransaction(shared) => shared.cursor.key(),
+            })
+        })
+    })
+}
+
+/// The value of the entry, valid until the next move; no bytes if the cursor is at no entry. The first call reads a value
+/// that is stored apart from its key.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_value(
+    cursor: Option<&Cursor>,
+    value: Option<&mut MaybeUninit<Bytes>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(value, Bytes::NONE, error, || {
+        let value = match &given(cursor, "cursor")?.0 {
+            Entries::OfKeyspace(cursor) => cursor.value()?,
+            Entries::OfTransaction(shared) => shared.cursor.value()?,
+        };
+        Ok(Bytes::of(value))
+    })
+}

@@ -1,0 +1,239 @@
+//! Keyspaces: reads and writes of one key or range.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use windrow::{Durability, Result, View};
+use windrow_ffi::{given, text};
+
+use super::bytes::{Bytes, Holder, Range, Value};
+use super::calls::{call, call_for, guard};
+use super::errors::Error;
+use super::options::durability;
+use super::snapshots::Snapshot;
+
+/// A keyspace of an open database. Any thread may use it.
+#[derive(Debug)]
+pub struct Keyspace {
+    pub(super) keyspace: windrow::Keyspace,
+    /// Of writes that name none.
+    pub(super) durability: Durability,
+}
+
+impl Keyspace {
+    /// The keyspace that a caller passes.
+    pub(super) fn given(keyspace: Option<&Self>) -> Result<&windrow::Keyspace> {
+        Ok(&given(keyspace, "keyspace")?.keyspace)
+    }
+
+    /// Runs `read` on the newest state, or on that of a snapshot.
+    pub(super) fn read<R>(
+        keyspace: Option<&Self>,
+        snapshot: Option<&Snapshot>,
+        read: impl FnOnce(&View) -> Result<R>,
+    ) -> Result<R> {
+        let keyspace = Self::given(keyspace)?;
+        match snapshot {
+            None => read(keyspace),
+            Some(snapshot) => read(&keyspace.at(&snapshot.0)?),
+        }
+    }
+}
+
+/// Frees the handle of a keyspace. Null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_free(keyspace: Option<Box<Keyspace>>) {
+    guard((), || drop(keyspace));
+}
+
+/// Gives the keyspace another name. All its handles go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_keyspace_rename(
+    keyspace: Option<&Keyspace>,
+    name: *const c_char,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises text.
+        let name = unsafe { text(name, "name")? };
+        Keyspace::given(keyspace)?.rename(name)
+    })
+}
+
+/// Sets the value of `key`. `durability` is one of `WINDROW_DURABILITY_...`, here and in all other writes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_put(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        keyspace.insert_with(key, value, durability)
+    })
+}
+
+/// Removes `key`. The removal of a missing key is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_delete(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        keyspace.remove_with(key, durability)
+    })
+}
+
+/// Removes all keys of a range, by one small write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_delete_range(
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        keyspace.delete_range_with::<&[u8]>(range, durability)
+    })
+}
+
+/// Writes an operand, which the keyspace's merge operator folds into the value of `key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_merge(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    operand: Bytes,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let operand = unsafe { operand.get()? };
+        keyspace.merge_with(key, operand, durability)
+    })
+}
+
+fn write(
+    keyspace: Option<&Keyspace>,
+    named: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+    write: impl FnOnce(&windrow::Keyspace, Durability) -> Result<()>,
+) -> i32 {
+    call(error, || {
+        let handle = given(keyspace, "keyspace")?;
+        write(&handle.keyspace, durability(named, handle.durability)?)
+    })
+}
+
+/// The value of `key` in the newest state, or in that of `snapshot` if it is not null. `*value` is null if the key does not
+/// exist, and that is no error. Free the value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_get(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    key: Bytes,
+    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(value, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        let found = Keyspace::read(keyspace, snapshot, |view| view.get_pinned(key))?;
+        Ok(found.map(|value| Box::new(Value(Holder::Pinned(value)))))
+    })
+}
+
+/// Whether `key` exists in the newest state, or in that of `snapshot` if it is not null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_contains(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    key: Bytes,
+    contains: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(contains, false, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        Keyspace::read(keyspace, snapshot, |view| view.contains_key(key))
+    })
+}
+
+/// Sets the value of `key` to `value` if it is `expected`, in one step. Bytes whose `data` is null stand for no value.
+/// `*was_expected` says whether it was.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_compare_and_swap(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    expected: Bytes,
+    value: Bytes,
+    was_expected: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(was_expected, false, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let expected = unsafe { expected.get_bound()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get_bound()? };
+        Keyspace::given(keyspace)?.compare_and_swap(key, expected, value)
+    })
+}
+
+/// Flushes all memtables and compacts all entries of a range down to the deepest level that holds data.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_compact_range(
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        Keyspace::given(keyspace)?.compact_range::<&[u8]>(range)
+    })
+}
+
+/// About how many keys are in a range, in microseconds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_approximate_count(
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    count: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(count, 0, error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        Keyspace::given(keyspace)?.approximate_len::<&[u8]>(range)
+    })
+}
+
+/// About how many bytes of files hold the entries of a range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_approximate_bytes(
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    bytes: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(bytes, 0, error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        Keyspace::given(keyspace)?.approximate_size::<&[u8]>(range)
+    })
+}

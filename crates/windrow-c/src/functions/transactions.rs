@@ -1,0 +1,251 @@
+//! Transactions: reads and writes that commit as one, or not at all.
+
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::time::Duration;
+
+use windrow::{Durability, Error as WindrowError, Isolation, Result, Savepoint};
+use windrow_ffi::given;
+
+use super::bytes::{Bytes, Holder, Range, Value};
+use super::calls::{call, call_for, guard};
+use super::databases::Database;
+use super::errors::Error;
+use super::keyspaces::Keyspace;
+use super::options::durability;
+
+/// A transaction. One thread at a time uses it and its cursors.
+///
+/// It reads the state at its beginning, with its own writes over it. Its commit fails with `WINDROW_CONFLICT`, and writes
+/// nothing, if another write has changed meanwhile what it depends on: begin another one then.
+#[derive(Debug)]
+pub struct Transaction {
+    /// Cursors of the transaction own it, too.
+    shared: Rc<windrow::Transaction>,
+    /// The next number is the position of a savepoint here, and 1.
+    savepoints: Vec<Savepoint>,
+    durability: Durability,
+}
+
+/// The commit depends on everything that the transaction has read.
+pub const WINDROW_ISOLATION_SERIALIZABLE: u32 = 0;
+/// The commit depends on the keys that the transaction writes, or has read for an update.
+pub const WINDROW_ISOLATION_SNAPSHOT: u32 = 1;
+
+impl Transaction {
+    fn new(database: &Database, transaction: windrow::Transaction) -> Box<Self> {
+        Box::new(Self {
+            shared: Rc::new(transaction),
+            savepoints: Vec::new(),
+            durability: database.durability,
+        })
+    }
+
+    /// The transaction for a cursor.
+    pub(super) fn share(&self) -> Rc<windrow::Transaction> {
+        Rc::clone(&self.shared)
+    }
+}
+
+/// Begins a transaction without locks. `isolation` is one of `WINDROW_ISOLATION_...`.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_begin(
+    database: Option<&Database>,
+    isolation: u32,
+    transaction: Option<&mut MaybeUninit<Option<Box<Transaction>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(transaction, None, error, || {
+        let isolation = match isolation {
+            WINDROW_ISOLATION_SERIALIZABLE => Isolation::Serializable,
+            WINDROW_ISOLATION_SNAPSHOT => Isolation::Snapshot,
+            unknown => {
+                let message = format!("{unknown} is no isolation");
+                return Err(WindrowError::invalid_argument(message));
+            }
+        };
+        let database = given(database, "database")?;
+        let transaction = database.db.transaction_with(isolation);
+        Ok(Some(Transaction::new(database, transaction)))
+    })
+}
+
+/// Begins a transaction that locks the keys that it writes or reads for an update. It waits for each lock at most for
+/// `timeout` milliseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_begin_locking(
+    database: Option<&Database>,
+    timeout: u64,
+    transaction: Option<&mut MaybeUninit<Option<Box<Transaction>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(transaction, None, error, || {
+        let database = given(database, "database")?;
+        let timeout = Duration::from_millis(timeout);
+        let transaction = database.db.locking_transaction_with(timeout);
+        Ok(Some(Transaction::new(database, transaction)))
+    })
+}
+
+/// Runs a call of a transaction.
+fn with<R>(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    work: impl FnOnce(&windrow::Transaction, &windrow::Keyspace) -> Result<R>,
+) -> Result<R> {
+    let transaction = given(transaction, "transaction")?;
+    work(&transaction.shared, Keyspace::given(keyspace)?)
+}
+
+/// A read without an intent: the commit may depend on it.
+pub const WINDROW_READ_PLAIN: u32 = 0;
+/// A read before a write of the key: a locking transaction locks it, and every commit depends on it.
+pub const WINDROW_READ_FOR_UPDATE: u32 = 1;
+/// A read that no other transaction may make wrong: a locking transaction locks the key beside others that do the same.
+pub const WINDROW_READ_FOR_SHARE: u32 = 2;
+
+/// The value of `key` as the transaction sees it. `intent` is one of `WINDROW_READ_...`. `*value` is null if the key does not
+/// exist, and that is no error. Free the value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_get(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    intent: u32,
+    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(value, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        let found = with(
+            transaction,
+            keyspace,
+            |transaction, keyspace| match intent {
+                WINDROW_READ_PLAIN => transaction.get(keyspace, key),
+                WINDROW_READ_FOR_UPDATE => transaction.get_for_update(keyspace, key),
+                WINDROW_READ_FOR_SHARE => transaction.get_for_share(keyspace, key),
+                unknown => Err(WindrowError::invalid_argument(format!(
+                    "{unknown} is no intent of a read"
+                ))),
+            },
+        )?;
+        Ok(found.map(|value| Box::new(Value(Holder::Copied(value)))))
+    })
+}
+
+/// Sets the value of `key`. Nobody else sees it before the commit.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_put(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.insert(keyspace, key, value)
+        })
+    })
+}
+
+/// Removes `key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_delete(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.remove(keyspace, key)
+        })
+    })
+}
+
+/// Removes all keys of a range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_delete_range(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    range: Range,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.delete_range::<&[u8]>(keyspace, range)
+        })
+    })
+}
+
+/// Marks the present state of the writes and locks. `*savepoint` is a number above 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_savepoint(
+    transaction: Option<&mut Transaction>,
+    savepoint: Option<&mut MaybeUninit<usize>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(savepoint, 0, error, || {
+        let transaction = given(transaction, "transaction")?;
+        let savepoint = transaction.shared.savepoint();
+        transaction.savepoints.push(savepoint);
+        Ok(transaction.savepoints.len())
+    })
+}
+
+/// Discards what the transaction has written and locked since the savepoint, which stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_roll_back_to(
+    transaction: Option<&mut Transaction>,
+    savepoint: usize,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let transaction = given(transaction, "transaction")?;
+        let found = savepoint.checked_sub(1);
+        let found = found.and_then(|at| transaction.savepoints.get(at));
+        let Some(found) = found else {
+            return Err(WindrowError::invalid_argument(format!(
+                "the transaction has no savepoint {savepoint}"
+            )));
+        };
+        transaction.shared.roll_back_to(*found)?;
+        transaction.savepoints.truncate(savepoint);
+        Ok(())
+    })
+}
+
+/// Commits the transaction and frees it, also after an error: then nothing was written. Its cursors must be freed before.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_commit(
+    transaction: Option<Box<Transaction>>,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let transaction = given(transaction, "transaction")?;
+        let durability = self::durability(durability, transaction.durability)?;
+        let Ok(transaction) = Rc::try_unwrap(transaction.shared) else {
+            return Err(WindrowError::invalid_argument(
+                "a cursor of the transaction is still there",
+            ));
+        };
+        transaction.commit_with(durability)
+    })
+}
+
+/// Discards the writes of the transaction, and frees it. Null is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transaction>>) {
+    guard((), || drop(transaction));
+}
