@@ -285,6 +285,42 @@ fn a_deletion_waits_for_locks_in_its_range() {
 }
 
 #[test]
+fn a_read_for_update_in_an_own_deleted_range_takes_its_lock() {
+    for has_operand in [false, true] {
+        let store = store();
+        let transaction = delete_under_locks(&store, Duration::ZERO).unwrap();
+        let savepoint = transaction.savepoint();
+        if has_operand {
+            transaction.merge(&store.keyspace, "f", "own").unwrap();
+        }
+        let expected = has_operand.then(|| b"own".to_vec());
+        let read = transaction.get_for_update(&store.keyspace, "f").unwrap();
+        assert_eq!(read, expected);
+        assert_eq!(
+            transaction.get_for_share(&store.keyspace, "e").unwrap(),
+            None
+        );
+        // A plain read takes none.
+        assert_eq!(transaction.get(&store.keyspace, "d").unwrap(), None);
+        let other = store.db.locking_transaction_with(Duration::ZERO);
+        for (key, is_free) in [("d", true), ("e", false), ("f", false)] {
+            let locked = other.insert(&store.keyspace, key, "other");
+            assert_eq!(locked.is_ok(), is_free, "{key}");
+        }
+        let shared = other.get_for_share(&store.keyspace, "e").unwrap();
+        assert_eq!(shared, None);
+        drop(other);
+        transaction.roll_back_to(savepoint).unwrap();
+        let other = store.db.locking_transaction_with(Duration::ZERO);
+        other.get_for_update(&store.keyspace, "e").unwrap();
+        other.get_for_update(&store.keyspace, "f").unwrap();
+        drop(other);
+        transaction.commit().unwrap();
+        assert_eq!(store.keyspace.iter().unwrap().count(), 2);
+    }
+}
+
+#[test]
 fn a_deletion_under_locks_notices_later_writes_to_its_range() {
     for settle in settlements() {
         for (key, is_noticed) in [("e", true), ("f", true), ("g", false)] {

@@ -10,7 +10,7 @@
 //!
 //! Concurrency: one lock, held for a search among keys and [ranges](super::range_index); a leaf.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -171,8 +171,10 @@ impl Holds {
                 }
             }
         }
-        for (keyspace, _, _) in &hold.ranges {
-            if let Some(index) = all.ranges.get_mut(keyspace) {
+        // Once for each keyspace: it takes time for all ranges of the keyspace, and the leader of the commits waits.
+        let keyspaces: BTreeSet<_> = hold.ranges.iter().map(|it| it.0).collect();
+        for keyspace in keyspaces {
+            if let Some(index) = all.ranges.get_mut(&keyspace) {
                 index.remove(owner);
             }
         }
@@ -268,6 +270,23 @@ mod tests {
         holds.remove(one, &first);
         assert!(!holds.is_any() && !forbids("a", None));
         assert_eq!(holds.memory.bytes(), 0);
+    }
+
+    #[test]
+    fn an_end_removes_the_ranges_of_a_keyspace_at_once() {
+        let holds = Holds::new(&Arc::default());
+        let other = hold(&[], &[], &["b"]);
+        let mut ended = hold(&[], &[], &["a", "c", "d", "e"]);
+        ended
+            .ranges
+            .push((KeyspaceId(2), KeyRange::ALL, Mode::Shared));
+        holds.add(Owner(1), &ended).unwrap();
+        holds.add(Owner(2), &other).unwrap();
+        let changes = || holds.all.lock().ranges[&KEYSPACE].changes();
+        let before = changes();
+        holds.remove(Owner(1), &ended);
+        assert_eq!(changes(), before + 1);
+        assert_eq!(holds.all.lock().ranges.len(), 1);
     }
 
     // I1

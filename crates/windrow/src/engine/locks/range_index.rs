@@ -29,6 +29,8 @@ pub(super) struct RangeIndex {
     ranges: Vec<HeldRange>,
     /// At the middle of each part, the position of the range of the part with the last end.
     furthest: Vec<usize>,
+    #[cfg(test)]
+    changes: usize,
 }
 
 /// What a search looks for: where a range is to it.
@@ -46,13 +48,23 @@ impl RangeIndex {
 
     pub(super) fn add(&mut self, ranges: impl Iterator<Item = HeldRange>) {
         self.ranges.extend(ranges);
-        self.order();
+        self.ranges.sort_by(|one, other| {
+            let starts = (&one.range.lower, &other.range.lower);
+            compare_starts(starts.0, starts.1)
+        });
+        self.note_all();
     }
 
-    /// Removes the ranges of `owner`.
+    /// Removes the ranges of `owner`. The others stay in their order.
     pub(super) fn remove(&mut self, owner: Owner) {
         self.ranges.retain(|it| it.owner != owner);
-        self.order();
+        self.note_all();
+    }
+
+    /// How often the ranges have changed.
+    #[cfg(test)]
+    pub(super) fn changes(&self) -> usize {
+        self.changes
     }
 
     /// A range with `key` that `accepts` accepts.
@@ -110,11 +122,11 @@ impl RangeIndex {
     }
 
     /// I1
-    fn order(&mut self) {
-        self.ranges.sort_by(|one, other| {
-            let starts = (&one.range.lower, &other.range.lower);
-            compare_starts(starts.0, starts.1)
-        });
+    fn note_all(&mut self) {
+        #[cfg(test)]
+        {
+            self.changes += 1;
+        }
         self.furthest.clear();
         self.furthest.resize(self.ranges.len(), 0);
         self.note_furthest(0..self.ranges.len());

@@ -128,7 +128,17 @@ impl TransactionCore {
         key: &[u8],
         intent: Intent,
     ) -> Result<Option<Vec<u8>>> {
-        match self.writes.borrow().get(keyspace, key) {
+        let writes = self.writes.borrow();
+        let own = writes.get(keyspace, key);
+        if intent != Intent::Plain
+            && own.is_some_and(Own::is_whole)
+            && let Some(locks) = &self.locks
+        {
+            // A deleted range has no lock of its keys.
+            let mut locks = locks.borrow_mut();
+            locks.take(engine, keyspace, key, intent.mode())?;
+        }
+        match own {
             None => self.get_below(engine, keyspace, key, intent),
             Some(Own::Decided(value)) => Ok(value.map(<[u8]>::to_vec)),
             Some(Own::Operands(Below::Written(base), operands)) => {

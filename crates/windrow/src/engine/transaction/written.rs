@@ -36,6 +36,13 @@ pub(super) enum Own<'a> {
     Operands(Below<'a>, &'a Chain),
 }
 
+impl Own<'_> {
+    /// Whether nothing that the key has otherwise matters.
+    pub(super) fn is_whole(self) -> bool {
+        !matches!(self, Self::Operands(Below::Unwritten, _))
+    }
+}
+
 /// What own operands are folded on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Below<'a> {
