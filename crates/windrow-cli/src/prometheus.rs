@@ -98,6 +98,8 @@ metrics! { LIFETIME of LifetimeStats:
         "Entries that flushes and compactions folded into others.";
     Counter "windrow_failed_folds_total" folds_failed,
         "Folds of flushes and compactions that the merge operator failed, or whose value is damaged.";
+    Counter "windrow_expired_entries_total" entries_expired,
+        "Expired entries that flushes, compactions and drops of whole files removed.";
     Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
         "Bytes of values written to transient logs by flushes.";
     Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,

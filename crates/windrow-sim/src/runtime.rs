@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windrow::runtime::{Runtime, Work, Workers};
 
+/// What the system's clock shows at first.
+const UNIX_TIME_START: Duration = Duration::from_secs(1_000_000);
+
 /// A runtime that runs one job per step. Clones are handles of the same runtime.
 #[derive(Clone)]
 pub struct SteppedRuntime {
@@ -18,6 +21,8 @@ pub struct SteppedRuntime {
 
 struct State {
     clock: Duration,
+    /// The time since 1970. Nothing but the test moves it.
+    unix_time: Duration,
     random: Random,
     /// Started work that has not ended, oldest first.
     works: Vec<(u64, Arc<dyn Work>)>,
@@ -31,6 +36,7 @@ impl SteppedRuntime {
         Self {
             state: Arc::new(Mutex::new(State {
                 clock: Duration::from_secs(1),
+                unix_time: UNIX_TIME_START,
                 random: Random::new(seed),
                 works: Vec::new(),
                 next_id: 0,
@@ -74,6 +80,11 @@ impl SteppedRuntime {
         self.lock_state().clock += duration;
     }
 
+    /// Sets the time since 1970, which may go back.
+    pub fn set_unix_time(&self, time: Duration) {
+        self.lock_state().unix_time = time;
+    }
+
     fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,6 +107,10 @@ impl Runtime for SteppedRuntime {
         let passed = Duration::from_nanos(100 + state.random.below(10_000));
         state.clock += passed;
         state.clock
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.lock_state().unix_time
     }
 
     fn sleep(&self, duration: Duration) {

@@ -56,8 +56,8 @@ pub use api::{
 };
 pub use base::limits;
 pub use base::{
-    Error, ErrorKind, FileNumber, KeyspaceId, Kind, LevelIoStats, LifetimeStats, Result, SegmentId,
-    SequenceNumber,
+    Error, ErrorKind, Expiry, FileNumber, KeyspaceId, Kind, LevelIoStats, LifetimeStats, Result,
+    SegmentId, SequenceNumber,
 };
 pub use block::PinnedValue;
 pub use codec::Compression;

@@ -25,6 +25,10 @@ impl Runtime for Observed {
         self.threads.now() + Duration::from_nanos(self.slept_nanos.load(Ordering::SeqCst))
     }
 
+    fn unix_time(&self) -> Duration {
+        self.threads.unix_time()
+    }
+
     fn sleep(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap();
         self.slept_nanos.fetch_add(nanos, Ordering::SeqCst);

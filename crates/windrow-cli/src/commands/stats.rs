@@ -126,6 +126,7 @@ fn totals(stats: &Stats) -> Table {
         ("operands written", done.operands),
         ("entries folded", done.entries_folded),
         ("folds failed", done.folds_failed),
+        ("entries expired", done.entries_expired),
         ("garbage collections", done.garbage_collections),
         ("garbage values collected", done.gc_values_dropped),
     ];

@@ -24,6 +24,10 @@ impl Runtime for Dropping {
         self.stepped.now()
     }
 
+    fn unix_time(&self) -> Duration {
+        self.stepped.unix_time()
+    }
+
     fn sleep(&self, duration: Duration) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
         let db = self.db.lock().unwrap().take();

@@ -28,6 +28,10 @@ impl Runtime for ScheduledRuntime {
         Duration::from_nanos(self.advance(1000))
     }
 
+    fn unix_time(&self) -> Duration {
+        self.now()
+    }
+
     fn sleep(&self, duration: Duration) {
         self.advance(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         thread::yield_now();

@@ -5,6 +5,7 @@ mod contents;
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::time::Duration;
 
 use contents::write_of;
 
@@ -40,7 +41,7 @@ impl Batch {
         Self::default()
     }
 
-    /// Adds a write that sets the value of `key`.
+    /// Adds a write that sets the value of `key`. If the keyspace has a default time to live, it begins now.
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, the key or value longer than its limit, or the encoded batch longer
@@ -51,8 +52,33 @@ impl Batch {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        options::check_value(value.as_ref())?;
-        self.add(keyspace, Kind::Value, key.as_ref(), value.as_ref())
+        self.insert_stored(keyspace, key.as_ref(), value.as_ref(), None)
+    }
+
+    /// Adds a write that sets the value of `key` for the time `ttl` from now on, as [`Keyspace::insert_with_ttl`] does.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`Keyspace::insert_with_ttl`].
+    pub fn insert_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.insert_stored(keyspace, key.as_ref(), value.as_ref(), Some(ttl))
+    }
+
+    fn insert_stored(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<()> {
+        options::check_value(value)?;
+        let stored = keyspace.stored(value, ttl)?;
+        self.add(keyspace, stored.kind, key, &stored.bytes)
     }
 
     /// Adds a write that removes `key`.
@@ -161,7 +187,14 @@ impl Batch {
                 return Err(unsound("an entry of a keyspace that it does not name"));
             };
             match write_of(&entry) {
-                Some(BatchWrite::Insert(value)) => batch.insert(keyspace, entry.key, value)?,
+                // Not as an insertion: the default time to live has been applied, or is that of another keyspace.
+                Some(BatchWrite::Insert(_)) => {
+                    batch.add(keyspace, Kind::Value, entry.key, entry.value)?;
+                }
+                Some(BatchWrite::InsertUntil(..)) => {
+                    keyspace.core().check_expiring()?;
+                    batch.add(keyspace, Kind::ExpiringValue, entry.key, entry.value)?;
+                }
                 Some(BatchWrite::Remove) => batch.remove(keyspace, entry.key)?,
                 Some(BatchWrite::Merge(operand)) => batch.merge(keyspace, entry.key, operand)?,
                 Some(BatchWrite::DeleteRange(end)) => {

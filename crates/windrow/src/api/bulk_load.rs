@@ -10,7 +10,8 @@ impl Keyspace {
     /// The entries are written once, directly to tables, and the tables go to the deepest level with space for them. So
     /// a bulk load is the fastest way to fill a keyspace. Memory is bounded. Keys that exist get the new values. Other
     /// threads may read and write meanwhile: the entries become visible together at the end, as one commit. Values of
-    /// the same keys that were written before, also during the load, are replaced.
+    /// the same keys that were written before, also during the load, are replaced. In a keyspace with a
+    /// [default time to live](crate::KeyspaceOptions::default_ttl), it begins for all entries when the load begins.
     ///
     /// The iterator runs on this thread. It must not close the database or wait for its background work.
     ///

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ends::{Ends, Steps};
-use crate::base::Result;
+use crate::base::{Expiry, Result};
 use crate::engine::{Handle, StateCursor, StateView};
 use crate::read::visible::KeyRange;
 
@@ -86,6 +86,11 @@ impl Cursor {
     #[inline]
     pub fn value(&self) -> Result<&[u8]> {
         self.entries.value()
+    }
+
+    /// When the entry expires; [`Expiry::Never`] if the cursor is at no entry.
+    pub fn expires_at(&self) -> Expiry {
+        self.entries.expiry().into()
     }
 
     pub(super) fn entry(&self) -> Result<Entry> {

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::bounds::{key_range, start_and_end};
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
-use crate::engine::{Change, Handle, KeyspaceCore, RangeEstimate, ValueFileReport, Write};
+use crate::engine::{Change, Handle, KeyspaceCore, RangeEstimate, Stored, ValueFileReport, Write};
 use crate::options::{self, Durability, KeyspaceOptions};
 
 /// A named, ordered map from keys to values.
@@ -77,7 +78,7 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.core().options())
     }
 
-    /// Sets the value of `key`. A [`get`](View::get) before it is a separate step, and another thread may write between
+    /// Sets the value of `key`. It expires if the keyspace has a [default time to live](KeyspaceOptions::default_ttl). A [`get`](View::get) before it is a separate step, and another thread may write between
     /// both: use [`update`](Self::update) or [`Db::transact`](super::Db::transact).
     ///
     /// # Errors
@@ -105,7 +106,61 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         options::check_key(key)?;
         options::check_value(value)?;
+        if self.core().has_default_ttl() {
+            let stored = self.latest.handle().engine().stored(self.core(), value)?;
+            return self.write_one(stored.kind, key, &stored.bytes, durability);
+        }
         self.write_one(Kind::Value, key, value, durability)
+    }
+
+    /// Sets the value of `key` for the time `ttl`: from then on no read sees it, and compactions drop it. Parts of a
+    /// millisecond count as a whole one. A value that lives for no time is a removal. The time is that of the system's
+    /// clock ([`Expiry`](crate::Expiry)); if it goes back, what has expired stays so.
+    ///
+    /// A snapshot, a transaction and a cursor keep the moment of their beginning: what expires later stays in them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let sessions = db.keyspace("sessions")?;
+    /// sessions.insert_with_ttl("token", "user 7", Duration::from_millis(10))?;
+    /// std::thread::sleep(Duration::from_millis(20));
+    /// assert_eq!(sessions.get("token")?, None);
+    /// assert!(sessions.insert_if_absent("token", "user 8")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert). `InvalidArgument` if the value would expire after the year 10889, or if the keyspace
+    /// has a merge operator: an operand has no time at which its result would expire.
+    ///
+    /// # Durability
+    /// That of [`Options::durability`](crate::Options::durability).
+    pub fn insert_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        options::check_key(key)?;
+        options::check_value(value)?;
+        let engine = self.latest.handle().engine();
+        let stored = engine.stored_for(self.core(), value, ttl)?;
+        self.write_one(stored.kind, key, &stored.bytes, self.default_durability())
+    }
+
+    /// What a write of `value` stores: for the time `ttl`, or for the default one.
+    pub(super) fn stored<'v>(&self, value: &'v [u8], ttl: Option<Duration>) -> Result<Stored<'v>> {
+        let engine = self.latest.handle().engine();
+        match ttl {
+            Some(ttl) => engine.stored_for(self.core(), value, ttl),
+            None => engine.stored(self.core(), value),
+        }
     }
 
     /// Removes `key`. The removal of a missing key is no error.

@@ -6,22 +6,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::SequenceNumber;
-use crate::engine::Handle;
+use crate::engine::{Handle, SnapshotPoint};
 
-/// The state of all keyspaces at a sequence number. It stays readable until every clone of the snapshot is
+/// The state of all keyspaces at a sequence number and a moment: what expires later stays in it. It stays readable until every clone of the snapshot is
 /// dropped. A snapshot pins no files: compactions keep the versions that it can read.
 #[derive(Clone)]
 pub struct Snapshot(Arc<Held>);
 
 struct Held {
     handle: Arc<Handle>,
-    sequence: SequenceNumber,
+    at: SnapshotPoint,
 }
 
 impl Snapshot {
     pub(super) fn new(handle: Arc<Handle>) -> Self {
-        let sequence = handle.engine().acquire_snapshot();
-        Self(Arc::new(Held { handle, sequence }))
+        let at = handle.engine().acquire_snapshot();
+        Self(Arc::new(Held { handle, at }))
     }
 
     /// Whether it is a snapshot of the database that `handle` has open.
@@ -31,13 +31,19 @@ impl Snapshot {
 
     /// The sequence number of the newest write in the snapshot.
     pub fn sequence(&self) -> SequenceNumber {
-        self.0.sequence
+        self.0.at.sequence
+    }
+
+    /// What it reads.
+    #[inline]
+    pub(super) fn at(&self) -> SnapshotPoint {
+        self.0.at
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.handle.engine().release_snapshot(self.sequence);
+        self.handle.engine().release_snapshot(self.at.sequence);
     }
 }
 

@@ -79,7 +79,7 @@ impl Transaction {
     pub(super) fn new(handle: &Arc<Handle>, isolation: Isolation) -> Self {
         let snapshot = Snapshot::new(Arc::clone(handle));
         Self {
-            core: TransactionCore::new(handle.engine(), snapshot.sequence(), isolation),
+            core: TransactionCore::new(handle.engine(), snapshot.at(), isolation),
             snapshot,
             handle: Arc::clone(handle),
         }
@@ -88,7 +88,7 @@ impl Transaction {
     pub(super) fn locking(handle: &Arc<Handle>, timeout: Duration) -> Self {
         let snapshot = Snapshot::new(Arc::clone(handle));
         Self {
-            core: TransactionCore::locking(handle.engine(), snapshot.sequence(), timeout),
+            core: TransactionCore::locking(handle.engine(), snapshot.at(), timeout),
             snapshot,
             handle: Arc::clone(handle),
         }
@@ -241,8 +241,22 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        options::check_value(value.as_ref())?;
-        self.put(keyspace, key.as_ref(), Some(value.as_ref()))
+        self.put(keyspace, key.as_ref(), Some((value.as_ref(), None)))
+    }
+
+    /// Sets the value of `key` in this transaction for the time `ttl` from now on, as [`Keyspace::insert_with_ttl`] does.
+    /// The transaction itself sees the value until its end.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert) and [`Keyspace::insert_with_ttl`].
+    pub fn insert_with_ttl(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.put(keyspace, key.as_ref(), Some((value.as_ref(), Some(ttl))))
     }
 
     /// Removes `key` in this transaction.
@@ -319,10 +333,23 @@ impl Transaction {
         }
     }
 
-    fn put(&self, keyspace: &Keyspace, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    /// Sets a value for a time to live, or the default one; `None` removes the key.
+    fn put(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: Option<(&[u8], Option<Duration>)>,
+    ) -> Result<()> {
         options::check_key(key)?;
         let core = self.own(keyspace)?;
-        self.core.put(self.handle.engine(), core, key, value)
+        let stored = match value {
+            Some((value, ttl)) => {
+                options::check_value(value)?;
+                Some(keyspace.stored(value, ttl)?)
+            }
+            None => None,
+        };
+        self.core.put(self.handle.engine(), core, key, stored)
     }
 
     /// Marks the present state of the transaction's writes and locks. From then on the transaction keeps what later writes replace.

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::bounds::key_range;
 use super::{Cursor, Entry, Range, Snapshot};
-use crate::base::{Result, SequenceNumber};
+use crate::base::{Expiry, Result};
 use crate::block::PinnedValue;
-use crate::engine::{Handle, KeyspaceCore, StateView};
+use crate::engine::{Handle, KeyspaceCore, SnapshotPoint, StateView};
 use crate::options;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
@@ -60,7 +60,7 @@ impl View {
     ) -> Result<Option<R>> {
         options::check_key(key)?;
         let engine = self.handle.engine();
-        engine.get(&self.core, key, self.sequence(), found)
+        engine.get(&self.core, key, self.at(), found)
     }
 
     /// The value of `key`, or `None` if the key does not exist. A later write is a separate step, and another thread may
@@ -101,6 +101,35 @@ impl View {
         Ok(self.lookup(key.as_ref(), |_| Ok(()))?.is_some())
     }
 
+    /// When the entry of `key` expires, or `None` if the key does not exist.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use windrow::Expiry;
+    ///
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let sessions = db.keyspace("sessions")?;
+    /// sessions.insert_with_ttl("token", "user 7", Duration::from_secs(3600))?;
+    /// sessions.insert("root", "user 0")?;
+    /// let Some(Expiry::At(time)) = sessions.expires_at("token")? else { panic!() };
+    /// assert!(time > SystemTime::now());
+    /// assert_eq!(sessions.expires_at("root")?, Some(Expiry::Never));
+    /// assert_eq!(sessions.expires_at("other")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn expires_at(&self, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
+        let key = key.as_ref();
+        options::check_key(key)?;
+        let engine = self.handle.engine();
+        engine.expiry(&self.core, key, self.at())
+    }
+
     /// The values of `keys`, in the order of `keys`. All are read from one state.
     ///
     /// # Errors
@@ -110,7 +139,7 @@ impl View {
             options::check_key(key.as_ref())?;
         }
         let engine = self.handle.engine();
-        engine.multi_get(&self.core, keys, self.sequence())
+        engine.multi_get(&self.core, keys, self.at())
     }
 
     /// A cursor over all entries. It has no position before its first move.
@@ -207,15 +236,15 @@ impl View {
         Ok(!self.cursor()?.seek_to_first()?)
     }
 
-    /// The sequence number of the snapshot, if the view has one.
+    /// What the snapshot reads, if the view has one.
     #[inline]
-    fn sequence(&self) -> Option<SequenceNumber> {
-        self.snapshot.as_ref().map(Snapshot::sequence)
+    fn at(&self) -> Option<SnapshotPoint> {
+        self.snapshot.as_ref().map(Snapshot::at)
     }
 
     fn state(&self) -> Result<StateView> {
         let engine = self.handle.engine();
-        engine.state_view(&self.core, self.sequence())
+        engine.state_view(&self.core, self.at())
     }
 
     fn cursor_over(&self, range: KeyRange) -> Result<Cursor> {

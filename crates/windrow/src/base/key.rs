@@ -33,9 +33,19 @@ pub enum Kind {
     Operand = 4,
     /// All keys from this one to before the end, which stands where the value would be, were deleted.
     RangeTombstone = 5,
+    /// A [value](Self::Value) that expires. What the entry stores begins with its [expiry](super::expiry), as with the
+    /// other kinds that expire.
+    ExpiringValue = 9,
+    /// A [pointer into a transient log](Self::TransientPointer) that expires.
+    ExpiringTransientPointer = 10,
+    /// A [pointer into a value log](Self::ValueLogPointer) that expires.
+    ExpiringValueLogPointer = 11,
 }
 
-/// First and last code that later versions of the format may use: expiring values.
+/// Added to the code of a kind that does not expire.
+const EXPIRES: u8 = 8;
+
+/// First and last code that later versions of the format may use.
 pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 6..=7;
 
 impl Kind {
@@ -48,7 +58,39 @@ impl Kind {
             3 => Some(Self::ValueLogPointer),
             4 => Some(Self::Operand),
             5 => Some(Self::RangeTombstone),
+            9 => Some(Self::ExpiringValue),
+            10 => Some(Self::ExpiringTransientPointer),
+            11 => Some(Self::ExpiringValueLogPointer),
             _ => None,
+        }
+    }
+
+    /// Whether entries of this kind expire.
+    pub(crate) fn is_expiring(self) -> bool {
+        self.code() & EXPIRES != 0
+    }
+
+    /// The same kind, of an entry that never expires.
+    pub(crate) fn lasting(self) -> Self {
+        match self {
+            Self::ExpiringValue => Self::Value,
+            Self::ExpiringTransientPointer => Self::TransientPointer,
+            Self::ExpiringValueLogPointer => Self::ValueLogPointer,
+            lasting => lasting,
+        }
+    }
+
+    /// The same kind, of an entry that expires. Only values and pointers do.
+    pub(crate) fn expiring(self) -> Self {
+        match self {
+            Self::Value | Self::ExpiringValue => Self::ExpiringValue,
+            Self::TransientPointer | Self::ExpiringTransientPointer => {
+                Self::ExpiringTransientPointer
+            }
+            Self::ValueLogPointer | Self::ExpiringValueLogPointer => Self::ExpiringValueLogPointer,
+            Self::Tombstone | Self::Operand | Self::RangeTombstone => {
+                unreachable!("only values and pointers expire")
+            }
         }
     }
 
@@ -97,6 +139,9 @@ impl Trailer {
             3 => Kind::ValueLogPointer,
             4 => Kind::Operand,
             5 => Kind::RangeTombstone,
+            9 => Kind::ExpiringValue,
+            10 => Kind::ExpiringTransientPointer,
+            11 => Kind::ExpiringValueLogPointer,
             _ => Kind::Value,
         }
     }
@@ -104,6 +149,11 @@ impl Trailer {
     #[inline]
     fn code(self) -> u8 {
         self.0.to_le_bytes()[0]
+    }
+
+    /// The same trailer, of an entry that never expires.
+    pub(crate) fn lasting(self) -> Self {
+        self.with_kind(self.kind().lasting())
     }
 
     /// The same sequence number with another kind.
@@ -124,7 +174,13 @@ impl Trailer {
         self.code() == Kind::RangeTombstone as u8
     }
 
-    /// Whether a pointer stands where the value would be.
+    /// Whether this entry expires.
+    #[inline]
+    pub(crate) fn is_expiring(self) -> bool {
+        self.code() & EXPIRES != 0
+    }
+
+    /// Whether a pointer stands where the value would be, and the entry does not expire.
     #[inline]
     pub(crate) fn is_pointer(self) -> bool {
         self.code() >> 1 == 1
@@ -136,7 +192,7 @@ impl Trailer {
         self.code() == Kind::Operand as u8
     }
 
-    /// Whether the value stands beside the key.
+    /// Whether the value stands beside the key, and the entry does not expire.
     #[inline]
     pub(crate) fn is_value(self) -> bool {
         self.code() == Kind::Value as u8
@@ -196,8 +252,30 @@ pub(crate) fn compare_entries(
 
 #[cfg(test)]
 mod tests {
-    use super::{KEY_BYTES_MAX, compare_keys, next_key};
+    use super::{KEY_BYTES_MAX, Kind, Trailer, compare_keys, next_key};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_kind_that_expires_is_eight_more() {
+        for code in 0..=u8::MAX {
+            let Some(kind) = Kind::from_code(code) else {
+                continue;
+            };
+            assert_eq!(kind.code(), code);
+            let trailer = Trailer::new(7, kind);
+            assert_eq!((trailer.kind(), trailer.sequence()), (kind, 7));
+            assert_eq!(trailer.is_expiring(), code >= 8);
+            let is_plain = matches!(
+                kind,
+                Kind::Value | Kind::TransientPointer | Kind::ValueLogPointer
+            );
+            if is_plain {
+                assert_eq!(kind.expiring().code(), code + 8);
+                assert_eq!(kind.expiring().lasting(), kind);
+            }
+            assert_eq!(trailer.is_value() || trailer.is_pointer(), is_plain);
+        }
+    }
 
     #[test]
     fn no_key_is_between_a_key_and_the_next_one() {

@@ -126,6 +126,8 @@ counters! {
     bulk_load_bytes = 28;
     /// Ingestions of table files.
     ingestions = 29;
+    /// Expired entries that flushes and compactions have dropped or written as tombstones, and those of whole files.
+    entries_expired = 30;
 }
 
 impl LifetimeStats {

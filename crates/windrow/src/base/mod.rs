@@ -5,6 +5,7 @@
 
 pub(crate) mod cursor;
 pub(crate) mod error;
+pub(crate) mod expiry;
 pub(crate) mod ids;
 mod io_stats;
 pub(crate) mod key;
@@ -19,6 +20,8 @@ pub(crate) mod sync;
 
 pub(crate) use cursor::{Cursor, Sibling, Step};
 pub use error::{Error, ErrorKind, Result};
+pub use expiry::Expiry;
+pub(crate) use expiry::Moment;
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
 pub use io_stats::LevelIoStats;
 pub(crate) use io_stats::{Cause, IoStatsByLevel};

@@ -11,6 +11,7 @@
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
+use crate::base::expiry::EXPIRY_BYTES;
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
 use crate::base::prefix_index::head_after;
@@ -141,6 +142,17 @@ pub(super) fn slot_bytes(slots_offset: usize) -> usize {
     }
 }
 
+/// Whether an entry of this kind may store so many bytes.
+fn stores(kind: Kind, bytes: usize) -> bool {
+    match kind {
+        Kind::Tombstone => bytes == 0,
+        kind if kind.is_expiring() => {
+            (EXPIRY_BYTES..=EXPIRY_BYTES + VALUE_BYTES_IN_PLACE_MAX).contains(&bytes)
+        }
+        _ => bytes <= VALUE_BYTES_IN_PLACE_MAX,
+    }
+}
+
 impl Layout {
     /// Reads the header of a payload that begins at `origin` and was checked before. Bytes after the
     /// payload have no effect.
@@ -207,11 +219,9 @@ impl Layout {
             }
             let key_length = layout.prefix_length() + entry.suffix_end - entry.suffix;
             let value_length = entry.end - entry.value;
-            let sound = Kind::from_code(kind).is_some()
+            let sound = Kind::from_code(kind).is_some_and(|kind| stores(kind, value_length))
                 && entry.trailer.sequence() >= layout.base
-                && (1..=KEY_BYTES_MAX).contains(&key_length)
-                && value_length <= VALUE_BYTES_IN_PLACE_MAX
-                && (kind != Kind::Tombstone.code() || value_length == 0);
+                && (1..=KEY_BYTES_MAX).contains(&key_length);
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));
             }

@@ -225,6 +225,10 @@ mod tests {
             self.0
         }
 
+        fn unix_time(&self) -> Duration {
+            self.0
+        }
+
         fn sleep(&self, _: Duration) {}
 
         fn random(&self) -> u64 {

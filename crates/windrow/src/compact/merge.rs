@@ -11,6 +11,7 @@
 use super::fold::{FoldCounts, Folder};
 use super::output::{Output, OutputFiles};
 use super::ranges::JobRanges;
+use crate::base::expiry::split_expiring;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{
     Cursor, Error, ErrorKind, Kind, RangeTombstone, RangeTombstones, Result, SequenceNumber,
@@ -27,6 +28,8 @@ pub(crate) struct MergeResult<'a> {
     /// The bytes of transient logs and of relocation tables that were read.
     pub(crate) transient_log_bytes_read: u64,
     pub(crate) folds: FoldCounts,
+    /// The entries that had expired. They were dropped, or written as tombstones.
+    pub(crate) expired: u64,
 }
 
 /// The keys of a subcompaction: from `from`, to before `to`. `None` is no bound.
@@ -42,8 +45,10 @@ struct Counts {
     entries: u64,
     /// Entries dropped because a newer version hides them from every reader.
     superseded: u64,
-    /// Tombstones dropped because they hide no older entry.
+    /// Tombstones and expired entries dropped because they hide no older entry.
     spent: u64,
+    /// Entries that had expired and that no newer version hides, dropped or written as tombstones.
+    expired: u64,
     /// Range tombstones that began before the range.
     continued: u64,
 }
@@ -134,11 +139,12 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             self.key.extend_from_slice(key);
             self.output.begin_key(key)?;
         }
+        let has_expired = has_expired(trailer, value, self.readers);
         let (verdict, value) = if trailer.is_range_tombstone() {
             let range = self.find(key, trailer)?;
             (self.judge_range(range), &*range.end)
         } else {
-            (self.judge(trailer), value)
+            (self.judge(trailer, has_expired), value)
         };
         if self.folder.is_open() && verdict != Verdict::Joins {
             // An older version is left, whether it is kept or not.
@@ -146,14 +152,17 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             let (folder, output) = (&mut self.folder, &mut self.output);
             folder.finish(&self.key, output, || is_deleted)?;
         }
+        if has_expired && matches!(verdict, Verdict::Keep | Verdict::Spent) {
+            self.expire(trailer, value, verdict)?;
+            self.newer = Some(Met::new(trailer, verdict));
+            return Ok(());
+        }
         match verdict {
             Verdict::Keep if !trailer.is_operand() => self.output.add(&self.key, trailer, value)?,
             Verdict::Keep | Verdict::Joins => self.folder.add(trailer, value),
             Verdict::Superseded => {
                 self.counts.superseded += 1;
-                if trailer.kind() == Kind::ValueLogPointer {
-                    self.output.discard(value)?;
-                }
+                self.discard(trailer, value)?;
             }
             Verdict::Spent => self.counts.spent += 1,
         }
@@ -161,14 +170,36 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
         Ok(())
     }
 
+    /// Drops an expired entry of the present key, or keeps a tombstone in its place.
+    #[cold]
+    fn expire(&mut self, trailer: Trailer, stored: &[u8], verdict: Verdict) -> Result<()> {
+        self.counts.expired += 1;
+        self.discard(trailer, stored)?;
+        if verdict == Verdict::Spent {
+            self.counts.spent += 1;
+            return Ok(());
+        }
+        let tombstone = trailer.with_kind(Kind::Tombstone);
+        self.output.add(&self.key, tombstone, &[])
+    }
+
+    /// Lists the value of a dropped entry as garbage, if it is in a value log.
+    fn discard(&mut self, trailer: Trailer, stored: &[u8]) -> Result<()> {
+        match trailer.kind() {
+            Kind::ValueLogPointer => self.output.discard(stored),
+            Kind::ExpiringValueLogPointer => self.output.discard(split_expiring(stored).1),
+            _ => Ok(()),
+        }
+    }
+
     /// Decides about an entry of the present key that is no range tombstone.
-    fn judge(&mut self, trailer: Trailer) -> Verdict {
+    fn judge(&mut self, trailer: Trailer, has_expired: bool) -> Verdict {
         let mut newer = self.newer;
         if !self.ranges.is_empty() {
             let deleted = self.ranges.next_newer(&self.key, trailer.sequence());
             newer = Met::nearest(newer, deleted.map(|range| range.sequence));
         }
-        keep(trailer, newer, self.readers, || {
+        keep(trailer, newer, has_expired, self.readers, || {
             (self.deeper)(&self.key, None)
         })
     }
@@ -229,7 +260,7 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
                 ErrorKind::Corruption,
                 format!(
                     "a job read {} entries and divided range tombstones {continued} times, wrote {written}, folded {}, \
-                     and dropped {} superseded entries and {} tombstones: the counts do not add up, and its output is \
+                     and dropped {} superseded entries and {} tombstones or expired entries: the counts do not add up, and its output is \
                      removed",
                     counts.entries, folds.folded, counts.superseded, counts.spent
                 ),
@@ -240,8 +271,15 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             written: self.output.finish()?,
             entries: counts.entries,
             folds,
+            expired: counts.expired,
         })
     }
+}
+
+/// Whether the entry `trailer`, which stores this, is expired for all `readers` that see it.
+#[inline]
+pub(super) fn has_expired(trailer: Trailer, stored: &[u8], readers: &ReadPoints) -> bool {
+    trailer.is_expiring() && readers.finds_expired(trailer.sequence(), split_expiring(stored).0)
 }
 
 /// Checks I1 for all subcompactions together.

@@ -17,6 +17,7 @@ use super::job::{CancelCheck, IoPriority, JobContext};
 use super::pending_files::PendingFiles;
 use super::residence::Residence;
 use super::values::Values;
+use crate::base::expiry::{put_expiring, split_expiring};
 use crate::base::key::next_key;
 use crate::base::sync::Shared;
 use crate::base::{
@@ -96,6 +97,8 @@ pub(crate) struct Output<'a, 'keys> {
     is_cut_due: bool,
     /// How often a cut has divided a range tombstone.
     continued: u64,
+    /// What the last entry stores that expires.
+    expiring: Vec<u8>,
     /// The memory of the writers.
     held: Held,
 }
@@ -132,6 +135,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             open: Vec::new(),
             is_cut_due: false,
             continued: 0,
+            expiring: Vec::new(),
             held: Held::new(context.memory(), 0),
         }
     }
@@ -213,6 +217,13 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let (values, pending) = (&mut self.values, &mut self.pending);
         let (trailer, value) = if is_folded {
             values.place_folded(pending, key, trailer, value)?
+        } else if trailer.is_expiring() {
+            let (expiry, value) = split_expiring(value);
+            let (placed, value) = values.place(pending, key, trailer.lasting(), value)?;
+            self.expiring.clear();
+            put_expiring(&mut self.expiring, expiry, value);
+            let kind = placed.kind().expiring();
+            (placed.with_kind(kind), &self.expiring[..])
         } else {
             values.place(pending, key, trailer, value)?
         };

@@ -8,8 +8,10 @@
 //!
 //! Concurrency: owned by one job.
 
+use super::merge::has_expired;
 use super::output::Output;
 use super::ranges::JobRanges;
+use crate::base::expiry::split_expiring;
 use crate::base::{Cursor, Kind, Result, SequenceNumber};
 use crate::policy::{Met, ReadPoints, Verdict, keep};
 
@@ -22,7 +24,13 @@ pub(crate) fn write_ahead(
 ) -> Result<()> {
     for (sequence, key) in kept(&mut input, readers, ranges)? {
         input.seek(&key, sequence)?;
-        output.write_ahead(&key, sequence, input.value())?;
+        let stored = input.value();
+        let value = if input.trailer().is_expiring() {
+            split_expiring(stored).1
+        } else {
+            stored
+        };
+        output.write_ahead(&key, sequence, value)?;
     }
     Ok(())
 }
@@ -42,9 +50,11 @@ fn kept(
         // Deeper runs may hold older versions.
         let deleted = ranges.all.next_newer(input.key(), trailer.sequence());
         let newer = Met::nearest(newer.map(|(_, met)| *met), deleted.map(|it| it.sequence));
-        let verdict = keep(trailer, newer, readers, || true);
+        let has_expired = has_expired(trailer, input.value(), readers);
+        let verdict = keep(trailer, newer, has_expired, readers, || true);
         let key: Box<[u8]> = input.key().into();
-        if verdict == Verdict::Keep && trailer.kind() == Kind::Value {
+        let has_value = trailer.kind().lasting() == Kind::Value && !has_expired;
+        if verdict == Verdict::Keep && has_value {
             kept.push((trailer.sequence(), key.clone()));
         }
         newest = Some((key, Met::new(trailer, verdict)));

@@ -148,8 +148,8 @@ impl Values {
         }
     }
 
-    /// The trailer and the value to write for an entry of `key`, `trailer` and `value`. Adds new files to
-    /// `pending`.
+    /// The trailer and the value to write for an entry of `key`, `trailer` and `value`, of a kind that does not expire.
+    /// Adds new files to `pending`.
     pub(super) fn place<'v>(
         &'v mut self,
         pending: &mut PendingFiles<'_>,
@@ -377,9 +377,7 @@ impl CompactedValues {
                 }
             }
             Kind::ValueLogPointer => Ok((trailer, self.relocated(value)?)),
-            Kind::Value | Kind::Tombstone | Kind::Operand | Kind::RangeTombstone => {
-                Ok((trailer, value))
-            }
+            _ => Ok((trailer, value)),
         }
     }
 

@@ -143,6 +143,7 @@ impl Counters {
         stats.bulk_loads = totals.bulk_loads;
         stats.bulk_load_bytes = totals.bulk_load_bytes;
         stats.ingestions = totals.ingestions;
+        stats.entries_expired = totals.entries_expired;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

@@ -12,6 +12,7 @@ use super::commit::Commits;
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
 use super::errors::reserve::{self, Reserve};
+use super::expiry_clock::ExpiryClock;
 use super::jobs::Background;
 use super::jobs::signal::Signal;
 use super::locks::{Holds, LockTable};
@@ -116,6 +117,8 @@ impl Handle {
             },
             options.open_files_max / 2,
         );
+        let expired_by = opened.catalog.with_state(|state| state.expired_by);
+        let expiry_clock = ExpiryClock::new(&options.runtime, expired_by);
         let locks = Arc::new(LockTable::new(&memory.locks, options.runtime.random()));
         let holds = Holds::new(&memory.transactions);
         let engine = Arc::new(Engine {
@@ -128,6 +131,7 @@ impl Handle {
             commits: Commits::new(opened.last_sequence),
             visible: AtomicU64::new(opened.last_sequence),
             snapshots: Snapshots::default(),
+            expiry_clock,
             locks,
             holds,
             prepared: PreparedTransactions::default(),

@@ -64,6 +64,8 @@ pub(crate) struct KeyspaceCore {
     memtable_value_bytes_max: AtomicU64,
     /// The size of a full value log.
     value_log_bytes: AtomicU64,
+    /// Whether the options have a default time to live.
+    has_default_ttl: AtomicBool,
     /// Set under the catalog's lock after the edit that drops the keyspace is durable. The state stays for
     /// snapshots.
     dropped: AtomicBool,
@@ -91,6 +93,13 @@ pub(crate) struct KeyspaceCore {
     totals_before: Totals,
 }
 
+/// The error for a keyspace with a merge operator whose entries would expire.
+pub(super) fn merges_and_expires(keyspace: &str, operator: &str) -> Error {
+    Error::invalid_argument(format!(
+        "keyspace \"{keyspace}\" cannot have both the merge operator \"{operator}\" and entries that expire"
+    ))
+}
+
 impl KeyspaceCore {
     pub(crate) fn new(
         id: KeyspaceId,
@@ -114,6 +123,7 @@ impl KeyspaceCore {
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
             memtable_value_bytes_max: AtomicU64::new(options.memtable_bytes as u64),
             value_log_bytes: AtomicU64::new(policy::value_log_bytes(0, &options)),
+            has_default_ttl: AtomicBool::new(options.default_ttl.is_some()),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -177,10 +187,28 @@ impl KeyspaceCore {
             self.memory.memtable_bytes(options.memtable_bytes),
             Ordering::Relaxed,
         );
+        let has_default_ttl = options.default_ttl.is_some();
         // Under the lock of jobs that plan or compute the throttle.
         let mut work = self.work.lock();
         self.options.store(Shared::new(options));
+        self.has_default_ttl
+            .store(has_default_ttl, Ordering::Release);
         work.allowed = EVERYTHING_ALLOWED.to_vec();
+    }
+
+    /// Whether values expire that are written without a time to live of their own.
+    #[inline]
+    pub(crate) fn has_default_ttl(&self) -> bool {
+        self.has_default_ttl.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has a merge operator: an operand has no time at which its result would expire.
+    pub(crate) fn check_expiring(&self) -> Result<()> {
+        match self.state.load().operator.name() {
+            Some(operator) => Err(merges_and_expires(&self.name(), operator)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

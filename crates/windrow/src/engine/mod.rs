@@ -2,7 +2,7 @@
 //!
 //! Where to look:
 //!
-//! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], the [`catalog`]
+//! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], [`expiry_clock`], the [`catalog`]
 //!   (manifest), [`ids`], [`counters`], the [`directory`], and [`copies`] of files.
 //! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
@@ -37,6 +37,7 @@ mod copies;
 mod counters;
 mod directory;
 mod errors;
+mod expiry_clock;
 mod handle;
 mod ids;
 mod ingestion;
@@ -66,12 +67,14 @@ pub use admin::stats::{
     KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
+pub(crate) use commit::expiring::Stored;
 pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
+pub(crate) use snapshots::SnapshotPoint;
 pub use throttling::memory::MemoryUse;
 pub(crate) use transaction::{
     Change, Intent, SavepointId, TRIES_MAX, TransactionCore, TransactionCursor,
@@ -84,6 +87,7 @@ use counters::Counters;
 use errors::full_disk::FullDisk;
 use errors::poison::Poison;
 use errors::reserve::Reserve;
+use expiry_clock::ExpiryClock;
 use jobs::Background;
 use jobs::signal::Signal;
 use locks::{Holds, LockTable};
@@ -104,6 +108,7 @@ pub(crate) struct Engine {
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     snapshots: Snapshots,
+    expiry_clock: ExpiryClock,
     locks: Arc<LockTable>,
     holds: Holds,
     prepared: PreparedTransactions,
@@ -162,8 +167,9 @@ impl Engine {
         found.map_or_else(|| id.to_string(), |keyspace| keyspace.name().to_string())
     }
 
-    pub(crate) fn acquire_snapshot(&self) -> SequenceNumber {
-        self.snapshots.acquire(&self.visible)
+    pub(crate) fn acquire_snapshot(&self) -> SnapshotPoint {
+        self.snapshots
+            .acquire(&self.visible, || self.expiry_clock.now())
     }
 
     pub(crate) fn release_snapshot(&self, sequence: SequenceNumber) {

@@ -9,17 +9,19 @@
 //! the lock of its slot, the block cache has short locks of its own, and a move that passes many entries records them
 //! under the lock of the tombstone spans.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
-use super::{Engine, KeyspaceCore};
+use super::{Engine, KeyspaceCore, SnapshotPoint};
+use crate::base::expiry::is_expired;
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{KeyspaceId, Result, SequenceNumber};
+use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
-use crate::read::get::{Found, Source, announce, get};
+use crate::read::get::{Found, Source, Sources, announce, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
@@ -51,6 +53,8 @@ pub(crate) struct StateView {
     keyspace: KeyspaceId,
     state: Shared<ReadState>,
     sequence: SequenceNumber,
+    /// The moment at which it is read, if anything in it may expire.
+    moment: Option<Moment>,
     /// The state contains every commit up to this number.
     complete: SequenceNumber,
     tables: Arc<OpenTables>,
@@ -64,6 +68,7 @@ impl StateView {
         let (sources, covering) =
             SourceCursor::all(&self.state, self.keyspace, &self.tables, &range);
         let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
+            .at_moment(self.moment)
             .covered_by(Coverage::new(covering, self.sequence))
             .skipping(Arc::clone(&self.tombstones), self.complete);
         EntryCursor::new(
@@ -82,13 +87,48 @@ impl Engine {
         &self,
         keyspace: &KeyspaceCore,
         key: &[u8],
-        at: Option<SequenceNumber>,
+        at: Option<SnapshotPoint>,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state();
-        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
-        self.get_in(keyspace, &state, key, sequence, found)
+        let sequence = self.sequence_of(at);
+        let lives = |expiry| !is_expired(expiry, self.moment_of(at));
+        self.get_in(keyspace, &state, key, sequence, lives, found)
+    }
+
+    /// When the entry of `key` expires; `None` if there is none.
+    pub(crate) fn expiry(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        at: Option<SnapshotPoint>,
+    ) -> Result<Option<Expiry>> {
+        self.check_readable(keyspace, at)?;
+        let state = keyspace.state();
+        let sequence = self.sequence_of(at);
+        let mut met = None;
+        let lives = |expiry| {
+            met = Some(expiry);
+            !is_expired(expiry, self.moment_of(at))
+        };
+        let found = self.get_in(keyspace, &state, key, sequence, lives, |_| Ok(()))?;
+        Ok(found.map(|()| met.into()))
+    }
+
+    /// The sequence number of a read at `at` or of the newest state.
+    #[inline]
+    fn sequence_of(&self, at: Option<SnapshotPoint>) -> SequenceNumber {
+        match at {
+            Some(at) => at.sequence,
+            None => self.visible.load(Ordering::Acquire),
+        }
+    }
+
+    /// The moment of a read at `at` or of the newest state.
+    #[cold]
+    fn moment_of(&self, at: Option<SnapshotPoint>) -> Moment {
+        at.map_or_else(|| self.expiry_clock.now(), |at| at.moment)
     }
 
     /// The values of `keys`, all at the same sequence number.
@@ -96,20 +136,22 @@ impl Engine {
         &self,
         keyspace: &KeyspaceCore,
         keys: &[K],
-        at: Option<SequenceNumber>,
+        at: Option<SnapshotPoint>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state_full();
-        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
+        let sequence = self.sequence_of(at);
+        let moment = OnceCell::new();
+        let lives = |expiry| !is_expired(expiry, *moment.get_or_init(|| self.moment_of(at)));
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(ANNOUNCED_KEYS_MAX) {
             if keys.len() > 1 && self.tables.context().clock.is_cold() {
-                values.append(&mut self.get_many_cold(keyspace, &state, keys, sequence)?);
+                values.append(&mut self.get_many_cold(keyspace, &state, keys, sequence, lives)?);
                 continue;
             }
             for key in keys {
                 let copy = |found: Found<'_>| found.to_vec();
-                values.push(self.get_in(keyspace, &state, key.as_ref(), sequence, copy)?);
+                values.push(self.get_in(keyspace, &state, key.as_ref(), sequence, lives, copy)?);
             }
         }
         Ok(values)
@@ -123,6 +165,7 @@ impl Engine {
         state: &ReadState,
         keys: &[K],
         sequence: SequenceNumber,
+        lives: impl Fn(Moment) -> bool + Copy,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         for key in keys {
             announce(state, key.as_ref(), sequence);
@@ -130,19 +173,21 @@ impl Engine {
         let mut pointers = Vec::new();
         let mut values = Vec::with_capacity(keys.len());
         for (position, key) in keys.iter().enumerate() {
-            let value = self.get_in(
-                keyspace,
-                state,
-                key.as_ref(),
-                sequence,
-                |found| match found {
-                    Found::Apart(apart) => {
-                        pointers.push((position, apart.announce().to_vec()));
-                        Ok(Vec::new())
-                    }
-                    found => found.to_vec(),
-                },
-            );
+            let value =
+                self.get_in(
+                    keyspace,
+                    state,
+                    key.as_ref(),
+                    sequence,
+                    lives,
+                    |found| match found {
+                        Found::Apart(apart) => {
+                            pointers.push((position, apart.announce().to_vec()));
+                            Ok(Vec::new())
+                        }
+                        found => found.to_vec(),
+                    },
+                );
             values.push(value?);
         }
         let reader = ValueReader {
@@ -169,8 +214,9 @@ impl Engine {
         let since = self.visible.load(Ordering::Acquire);
         let state = keyspace.state();
         let sequence = self.visible.load(Ordering::Acquire);
+        let lives = |expiry| !is_expired(expiry, self.expiry_clock.now());
         let found = |found: Found<'_>| found.copy_into(value);
-        let found = self.get_in(keyspace, &state, key, sequence, found)?;
+        let found = self.get_in(keyspace, &state, key, sequence, lives, found)?;
         Ok(NewestRead {
             is_found: found.is_some(),
             since,
@@ -182,7 +228,7 @@ impl Engine {
     /// `Closed`; `NotFound` for the newest state of a dropped keyspace. Its snapshots stay readable, since
     /// nothing changes its state any more.
     #[inline]
-    fn check_readable(&self, keyspace: &KeyspaceCore, at: Option<SequenceNumber>) -> Result<()> {
+    fn check_readable(&self, keyspace: &KeyspaceCore, at: Option<SnapshotPoint>) -> Result<()> {
         self.check_open()?;
         match at {
             None => keyspace.check_exists(),
@@ -197,11 +243,16 @@ impl Engine {
         state: &ReadState,
         key: &[u8],
         sequence: SequenceNumber,
+        lives: impl FnOnce(Moment) -> bool,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         let mut counters = ReadCounters::default();
-        let (tables, values) = (&self.tables, &self.values);
-        let answer = get(state, tables, values, key, sequence, &mut counters, found);
+        let sources = Sources {
+            state,
+            tables: &self.tables,
+            values: &self.values,
+        };
+        let answer = get(sources, key, sequence, &mut counters, lives, found);
         self.counters.add_read(1, &counters);
         let Some((source, value)) = answer? else {
             return Ok(None);
@@ -218,16 +269,22 @@ impl Engine {
     pub(crate) fn state_view(
         &self,
         keyspace: &KeyspaceCore,
-        at: Option<SequenceNumber>,
+        at: Option<SnapshotPoint>,
     ) -> Result<StateView> {
         self.check_readable(keyspace, at)?;
         let complete = self.visible.load(Ordering::Acquire);
         let state = keyspace.state_full();
-        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
+        let sequence = self.sequence_of(at);
+        // After the sequence number: what is published is known.
+        let moment = match at {
+            None if !state.may_expire() => None,
+            at => Some(self.moment_of(at)),
+        };
         Ok(StateView {
             keyspace: keyspace.id(),
             state,
             sequence,
+            moment,
             complete,
             tables: Arc::clone(&self.tables),
             values: Arc::clone(&self.values),

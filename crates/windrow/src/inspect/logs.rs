@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::slice;
 
-use super::tables::{entry, reference};
+use super::tables::{entry, expiring_record, reference};
 use super::{File, Record, Report};
 use crate::base::{Error, FileNumber, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
@@ -130,7 +130,7 @@ fn batch(
             .number("entries", u64::from(batch.remaining())),
     )?;
     while let Some(found) = batch.next().map_err(&in_chunk)? {
-        let mut record = entry(found.kind, found.sequence, found.key, found.value.len());
+        let mut record = entry(found.kind, found.sequence, found.key, found.value);
         if found.kind == Kind::RangeTombstone {
             record = record.bytes("end", found.value);
         }
@@ -283,6 +283,7 @@ fn change(record: &Change) -> Record<'_> {
         Change::MergeOperator { keyspace: id, name } => {
             keyspace(Record::new("merge_operator"), *id).text("name", name)
         }
+        Change::ExpiredBy(moment) => Record::new("expired_by").number("unix_milliseconds", *moment),
         Change::Totals(_) => Record::new("totals"),
         Change::KeyspaceTotals { keyspace: id, .. } => {
             keyspace(Record::new("keyspace_totals"), *id)
@@ -318,6 +319,9 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("filter_bytes", segment.filter_bytes())
                 .number("footer_checksum", u64::from(segment.footer_checksum)),
         )?;
+        if let Some(expiring) = &segment.expiring {
+            report.show(&expiring_record(expiring).at_depth(3))?;
+        }
         for (file, referred) in segment.references.transient() {
             report.show(&reference(file, referred).at_depth(3))?;
         }

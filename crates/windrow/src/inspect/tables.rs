@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::{File, Record, Report};
+use crate::base::expiry::split_expiring;
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{Error, ErrorKind, FileNumber, Kind, Result, SegmentId, SequenceNumber};
 use crate::block::Layout;
@@ -14,8 +15,8 @@ use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
 use crate::table::{
-    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, Footer, Handle, IndexPartition, Properties,
-    ReferenceList, Referred, TopLevelIndex, UnitLayout, read_ranges,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, Footer, Handle, IndexPartition,
+    Properties, ReferenceList, Referred, TopLevelIndex, UnitLayout, read_ranges,
 };
 use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
@@ -75,26 +76,46 @@ pub(super) fn reference(file: FileNumber, referred: Referred) -> Record<'static>
         .number("bytes", referred.bytes)
 }
 
-/// The record of an entry of a batch or a block.
-pub(super) fn entry(
+/// The record of an entry of a batch or a block, which stores `stored`.
+pub(super) fn entry<'k>(
     kind: Kind,
     sequence: SequenceNumber,
-    key: &[u8],
-    value_bytes: usize,
-) -> Record<'_> {
+    key: &'k [u8],
+    stored: &[u8],
+) -> Record<'k> {
+    let (expiry, value) = if kind.is_expiring() {
+        let (expiry, value) = split_expiring(stored);
+        (Some(expiry), value)
+    } else {
+        (None, stored)
+    };
+    let value_bytes = value.len() as u64;
     let record = match kind {
         Kind::Tombstone => Record::new("tombstone").bytes("key", key),
         Kind::Value => Record::new("value")
             .bytes("key", key)
-            .number("value_bytes", value_bytes as u64),
+            .number("value_bytes", value_bytes),
         Kind::TransientPointer => Record::new("transient_pointer").bytes("key", key),
         Kind::ValueLogPointer => Record::new("value_log_pointer").bytes("key", key),
         Kind::Operand => Record::new("operand")
             .bytes("key", key)
-            .number("operand_bytes", value_bytes as u64),
+            .number("operand_bytes", value_bytes),
         Kind::RangeTombstone => Record::new("range_tombstone").bytes("key", key),
+        Kind::ExpiringValue => Record::new("expiring_value")
+            .bytes("key", key)
+            .number("value_bytes", value_bytes),
+        Kind::ExpiringTransientPointer => {
+            Record::new("expiring_transient_pointer").bytes("key", key)
+        }
+        Kind::ExpiringValueLogPointer => {
+            Record::new("expiring_value_log_pointer").bytes("key", key)
+        }
     };
-    record.number("sequence", sequence)
+    let record = record.number("sequence", sequence);
+    match expiry {
+        Some(expiry) => record.number("expires_at_ms", expiry),
+        None => record,
+    }
 }
 
 struct Table<'a> {
@@ -300,6 +321,9 @@ impl Table<'_> {
         if let Some(found) = report.sound(properties)? {
             range_block = found.ranges.map(|block| (block, found.largest.clone()));
             report.show(&properties_record(footer.properties, &found))?;
+            if let Some(expiring) = &found.expiring {
+                report.show(&expiring_record(expiring).at_depth(1))?;
+            }
             for (file, referred) in found.transient.iter().flat_map(|list| list.iter()) {
                 report.show(&reference(file, referred).at_depth(1))?;
             }
@@ -406,11 +430,16 @@ impl Table<'_> {
             key.truncate(layout.prefix_length());
             key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
-            let mut record = entry(kind, sequence, &key, found.end - found.value).at_depth(1);
-            let value = payload.get(found.value..found.end).unwrap_or_default();
+            let stored = payload.get(found.value..found.end).unwrap_or_default();
+            let mut record = entry(kind, sequence, &key, stored).at_depth(1);
+            let value = if kind.is_expiring() {
+                split_expiring(stored).1
+            } else {
+                stored
+            };
             if kind == Kind::RangeTombstone {
                 record = record.bytes("end", value);
-            } else if kind == Kind::TransientPointer {
+            } else if kind.lasting() == Kind::TransientPointer {
                 let pointer = ValuePointer::decode(value).map_err(&damaged)?;
                 record = record
                     .number("file", pointer.file.0)
@@ -450,6 +479,15 @@ fn properties_record(handle: Handle, properties: &Properties) -> Record<'_> {
         .number("logical_bytes", properties.logical_bytes)
         .number("filter_bytes", properties.filter_bytes)
         .number("blocks", properties.blocks)
+}
+
+/// The record of what is known of entries that expire.
+pub(super) fn expiring_record(expiring: &Expiring) -> Record<'static> {
+    Record::new("expiring")
+        .number("entries", expiring.entries)
+        .number("bytes", expiring.bytes)
+        .number("earliest_ms", expiring.earliest)
+        .number("latest_ms", expiring.latest)
 }
 
 pub(super) fn compression_name(codec: Compression) -> &'static str {

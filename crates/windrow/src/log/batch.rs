@@ -6,6 +6,7 @@
 //! I1. Decoding yields exactly the encoded entries, or an error. It allocates only the caller's buffer
 //!     for decompressed entries.
 
+use crate::base::expiry::{EXPIRY_BYTES, split_expiring};
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{
     KEY_BYTES_MAX, OPERAND_BYTES_MAX, POINTER_BYTES_MAX, RANGE_END_BYTES_MAX, VALUE_BYTES_MAX,
@@ -42,8 +43,20 @@ pub(crate) struct Entry<'a> {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
-    /// Empty for a tombstone; a pointer if the value is in a value log; an operand; or the end of a range tombstone.
+    /// Empty for a tombstone; a pointer if the value is in a value log; an operand; or the end of a range tombstone. If
+    /// the entry expires, it begins with the expiry.
     pub(crate) value: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// The pointer into a value log, if it has one.
+    pub(crate) fn log_pointer(&self) -> Option<&'a [u8]> {
+        match self.kind {
+            Kind::ValueLogPointer => Some(self.value),
+            Kind::ExpiringValueLogPointer => Some(split_expiring(self.value).1),
+            _ => None,
+        }
+    }
 }
 
 /// Begins a payload of `count` entries.
@@ -63,16 +76,19 @@ pub(crate) fn put_entry(
     value: &[u8],
 ) {
     debug_assert!(!key.is_empty() && key.len() <= KEY_BYTES_MAX);
-    debug_assert!(value.len() <= VALUE_BYTES_MAX);
+    debug_assert!(value.len() <= EXPIRY_BYTES + VALUE_BYTES_MAX);
     buffer.push(kind.code());
     put_varint(buffer, u64::from(keyspace.0));
     put_bytes(buffer, key);
     match kind {
         Kind::Tombstone => debug_assert!(value.is_empty()),
-        Kind::Value | Kind::ValueLogPointer | Kind::Operand | Kind::RangeTombstone => {
-            put_bytes(buffer, value);
-        }
-        Kind::TransientPointer => {
+        Kind::Value
+        | Kind::ValueLogPointer
+        | Kind::Operand
+        | Kind::RangeTombstone
+        | Kind::ExpiringValue
+        | Kind::ExpiringValueLogPointer => put_bytes(buffer, value),
+        Kind::TransientPointer | Kind::ExpiringTransientPointer => {
             unreachable!("flushes write transient logs, after the values were logged")
         }
     }
@@ -196,12 +212,25 @@ impl<'a> BatchReader<'a> {
         }
         let value = match kind {
             Kind::Tombstone => &[],
-            Kind::TransientPointer => {
+            Kind::TransientPointer | Kind::ExpiringTransientPointer => {
                 return Err(start.error("a log holds a pointer into a transient log"));
             }
             Kind::Value => reader.prefixed_bytes(VALUE_BYTES_MAX, "value of an entry")?,
             Kind::ValueLogPointer => {
                 reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?
+            }
+            Kind::ExpiringValue | Kind::ExpiringValueLogPointer => {
+                let most = match kind {
+                    Kind::ExpiringValue => VALUE_BYTES_MAX,
+                    _ => POINTER_BYTES_MAX,
+                };
+                let start = reader.clone();
+                let what = "an expiry with the value or the pointer of an entry";
+                let stored = reader.prefixed_bytes(EXPIRY_BYTES + most, what)?;
+                if stored.len() < EXPIRY_BYTES {
+                    return Err(start.error("an entry that expires without an expiry"));
+                }
+                stored
             }
             Kind::Operand => reader.prefixed_bytes(OPERAND_BYTES_MAX, "operand of an entry")?,
             Kind::RangeTombstone => {

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
+use crate::base::{FileNumber, KeyspaceId, Moment, SequenceNumber, Totals};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
@@ -175,8 +175,12 @@ records! {
 
     /// The keyspace has this name. If another one has it, that one takes the old name of this one.
     RENAME_KEYSPACE RenameKeyspace { keyspace: KeyspaceId, name: String };
+
     /// The name of the merge operator of the keyspace. It never changes.
     MERGE_OPERATOR MergeOperator { keyspace: KeyspaceId, name: String };
+
+    /// Entries that have expired by this moment may be gone, whatever the clock shows later. The latest such moment counts.
+    EXPIRED_BY ExpiredBy(moment: Moment);
 }
 
 mod tag {
@@ -208,6 +212,7 @@ mod tag {
     pub(super) const COUNT_REFERENCES: u64 = 26;
     pub(super) const RENAME_KEYSPACE: u64 = 27;
     pub(super) const MERGE_OPERATOR: u64 = 28;
+    pub(super) const EXPIRED_BY: u64 = 29;
 }
 
 impl Edit {

@@ -16,7 +16,9 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::options::RecordedOptions;
-use crate::table::{FenceKeys, FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences};
+use crate::table::{
+    Expiring, FenceKeys, FileMeta, SEGMENT_ALIGNMENT, SegmentMeta, SegmentReferences,
+};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 /// The longest name, and the longest value, of an option, in bytes.
@@ -339,6 +341,9 @@ impl Field for DiscardList {
 /// Added to the count of filter units if a count of range tombstones follows them.
 const HAS_RANGE_TOMBSTONES: u64 = 8;
 
+/// Added to the same if a description of the entries that expire follows.
+const HAS_EXPIRING: u64 = 16;
+
 fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
@@ -352,13 +357,22 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.logical_bytes);
     let units = segment.filter_units.iter().filter(|unit| **unit > 0);
     let has_ranges = segment.range_tombstones > 0;
-    let mark = if has_ranges { HAS_RANGE_TOMBSTONES } else { 0 };
-    put_varint(buffer, units.clone().count() as u64 + mark);
+    let mut marked = units.clone().count() as u64;
+    marked += if has_ranges { HAS_RANGE_TOMBSTONES } else { 0 };
+    marked += if segment.expiring.is_some() {
+        HAS_EXPIRING
+    } else {
+        0
+    };
+    put_varint(buffer, marked);
     for unit in units {
         put_varint(buffer, *unit);
     }
     if has_ranges {
         put_varint(buffer, segment.range_tombstones.into());
+    }
+    if let Some(expiring) = &segment.expiring {
+        expiring.encode(buffer);
     }
     buffer.extend_from_slice(&segment.footer_checksum.to_le_bytes());
     segment.references.encode(buffer);
@@ -380,10 +394,11 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
         overwrites: 0,
         filter_units: [0; FILTER_UNITS_MAX],
         range_tombstones: 0,
+        expiring: None,
         footer_checksum: 0,
         references: SegmentReferences::default(),
     };
-    (segment.filter_units, segment.range_tombstones) = read_units_and_ranges(reader)?;
+    read_marked(reader, &mut segment)?;
     segment.footer_checksum = reader.u32("footer checksum of a segment")?;
     segment.references = SegmentReferences::read(reader)?;
     if !segment.offset.is_multiple_of(SEGMENT_ALIGNMENT)
@@ -397,6 +412,10 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     if u64::from(segment.range_tombstones) > segment.tombstones {
         return Err(start.error("a segment with more range tombstones than tombstones"));
     }
+    let expiring = segment.expiring.as_ref().map_or(0, |it| it.entries);
+    if expiring > segment.entries - segment.tombstones {
+        return Err(start.error("a segment with more entries that expire than values"));
+    }
     if segment.smallest() > segment.largest() {
         return Err(start.error("a segment whose smallest key is above its largest"));
     }
@@ -409,34 +428,35 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     Ok(segment)
 }
 
-/// The lengths of the filter units, and the number of range tombstones.
-fn read_units_and_ranges(
-    reader: &mut Reader<'_>,
-) -> Result<([u64; FILTER_UNITS_MAX], u32), DecodeError> {
+/// Reads the lengths of the filter units, the number of range tombstones, and what is known of entries that expire.
+fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(), DecodeError> {
     let most = FILTER_UNITS_MAX as u64;
     let start = reader.clone();
-    let marked = reader.varint_at_most(HAS_RANGE_TOMBSTONES + most, "count of filter units")?;
-    let count = marked % HAS_RANGE_TOMBSTONES;
+    let all_marks = HAS_RANGE_TOMBSTONES | HAS_EXPIRING;
+    let marked = reader.varint_at_most(all_marks + most, "count of filter units")?;
+    let count = marked & !all_marks;
     if count > most {
         return Err(start.error("too many filter units"));
     }
-    let mut units = [0; FILTER_UNITS_MAX];
-    for (unit, _) in units.iter_mut().zip(0..count) {
+    for (unit, _) in segment.filter_units.iter_mut().zip(0..count) {
         let start = reader.clone();
         *unit = reader.varint("bytes of a filter unit")?;
         if *unit == 0 {
             return Err(start.error("an empty filter unit"));
         }
     }
-    if marked < HAS_RANGE_TOMBSTONES {
-        return Ok((units, 0));
+    if marked & HAS_RANGE_TOMBSTONES != 0 {
+        let start = reader.clone();
+        let ranges = reader.varint("count of range tombstones")?;
+        segment.range_tombstones = match u32::try_from(ranges) {
+            Ok(ranges @ 1..) => ranges,
+            _ => return Err(start.error("a count of range tombstones out of its bounds")),
+        };
     }
-    let start = reader.clone();
-    let ranges = reader.varint("count of range tombstones")?;
-    match u32::try_from(ranges) {
-        Ok(ranges @ 1..) => Ok((units, ranges)),
-        _ => Err(start.error("a count of range tombstones out of its bounds")),
+    if marked & HAS_EXPIRING != 0 {
+        segment.expiring = Some(Box::new(Expiring::read(reader)?));
     }
+    Ok(())
 }
 
 fn read_key<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {

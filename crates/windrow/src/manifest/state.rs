@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::base::limits::LEVELS_MAX;
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
+use crate::base::{FileNumber, KeyspaceId, Moment, SequenceNumber, Totals};
 use crate::table::{EXTERNAL_SEGMENTS, FileMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
@@ -38,6 +38,8 @@ pub(crate) struct ManifestState {
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
     /// The logs are durable up to here: a log and an offset in it.
     pub(crate) log_synced: Option<(FileNumber, u64)>,
+    /// Entries that have expired by this moment may be gone.
+    pub(crate) expired_by: Moment,
     /// The lifetime counters. Nothing depends on them.
     pub(crate) totals: Totals,
     /// All tables, value files and discard lists of all keyspaces.
@@ -54,6 +56,7 @@ impl Default for ManifestState {
             logs: BTreeSet::new(),
             log_ends: BTreeMap::new(),
             log_synced: None,
+            expired_by: 0,
             totals: Totals::new(),
             files: BTreeSet::new(),
         }
@@ -112,6 +115,9 @@ impl ManifestState {
         }
         let synced = self.log_synced;
         records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
+        if self.expired_by > 0 {
+            records.push(Record::ExpiredBy(self.expired_by));
+        }
         if !self.totals.is_empty() {
             records.push(Record::Totals(self.totals.clone()));
         }
@@ -267,6 +273,11 @@ impl ManifestState {
             Record::RenameKeyspace { keyspace, name } => self.rename_keyspace(*keyspace, name),
             Record::KeyspaceOptions { keyspace, options } => {
                 self.keyspace(*keyspace)?.options.clone_from(options);
+                Ok(())
+            }
+            Record::ExpiredBy(moment) => {
+                // Jobs may end in another order than they have looked at the clock.
+                self.expired_by = self.expired_by.max(*moment);
                 Ok(())
             }
             Record::MergeOperator { keyspace, name } => {

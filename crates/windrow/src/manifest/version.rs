@@ -34,6 +34,8 @@ pub(crate) struct Version {
     values: Shared<ValueFiles>,
     logs: Shared<Vec<ValueLogUsage>>,
     summed: ValueSums,
+    /// Whether an entry of a table expires.
+    may_expire: bool,
 }
 
 impl Default for Version {
@@ -74,7 +76,14 @@ impl Version {
             values: ValueFiles::updated(&self.values, &keyspace.values, obsolete),
             logs: Shared::new(keyspace.values.logs(keyspace.flushed)),
             summed: keyspace.values.summed(),
+            may_expire: self.may_expire,
         }
+    }
+
+    /// Whether an entry of a table expires.
+    #[inline]
+    pub(crate) fn may_expire(&self) -> bool {
+        self.may_expire
     }
 
     /// Records that the edit that drops the keyspace is durable. Its files are deleted after their
@@ -181,7 +190,9 @@ impl Version {
         if levels.is_empty() {
             levels.push(Shared::default());
         }
+        let expires = |level: &Shared<Level>| level.sums().get(Measure::ExpiringBytes) > 0;
         Self {
+            may_expire: levels.iter().any(expires),
             levels,
             values: Shared::default(),
             logs: Shared::default(),

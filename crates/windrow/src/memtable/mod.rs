@@ -25,7 +25,7 @@ mod skiplist;
 mod tests;
 
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
     Cursor, Kind, MemoryTracker, RangeTombstone, Result, SequenceNumber, Step, Trailer,
 };
@@ -39,6 +39,8 @@ pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
     tombstones: AtomicU64,
+    /// Whether an entry expires.
+    may_expire: AtomicBool,
     ranges: Ranges,
     /// The bytes of keys and values that have replaced operands.
     replaced_bytes: AtomicUsize,
@@ -51,6 +53,7 @@ impl Memtable {
             list: Arc::new(SkipList::new(tracker)),
             entries: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            may_expire: AtomicBool::new(false),
             ranges: Ranges::new(tracker),
             replaced_bytes: AtomicUsize::new(0),
         }
@@ -61,6 +64,9 @@ impl Memtable {
     /// # Panics
     /// If the memtable has an entry of this key and sequence number.
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        if trailer.is_expiring() {
+            self.may_expire.store(true, Ordering::Release);
+        }
         self.list.insert(key, trailer, value);
         self.entries.fetch_add(1, Ordering::Relaxed);
     }
@@ -182,6 +188,12 @@ impl Memtable {
     /// How many tombstones there are.
     pub(crate) fn tombstones(&self) -> u64 {
         self.tombstones.load(Ordering::Relaxed)
+    }
+
+    /// Whether an entry expires. Readers that see such an entry find so.
+    #[inline]
+    pub(crate) fn may_expire(&self) -> bool {
+        self.may_expire.load(Ordering::Acquire)
     }
 
     /// Whether the memtable is empty. The count includes insertions whose commit the caller sees.

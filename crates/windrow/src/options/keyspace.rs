@@ -1,10 +1,20 @@
 //! The options of a keyspace: fields, defaults, presets and their checks.
 
+use std::time::Duration;
+
 use super::check::{faults, report};
 use super::choices::{FilterAllocation, MediumInPlace, MediumOrder, Preset, SegmentLimit};
 use crate::base::Result;
+use crate::base::expiry::MOMENT_MAX;
 use crate::base::limits::SEGMENTS_MAX;
 use crate::codec::Compression;
+
+/// Whether a default time to live is sound.
+fn is_recordable(ttl: Duration) -> bool {
+    let milliseconds = ttl.as_millis();
+    (1..=u128::from(MOMENT_MAX)).contains(&milliseconds)
+        && Duration::from_millis(milliseconds.try_into().unwrap_or(u64::MAX)) == ttl
+}
 
 /// Options of one keyspace.
 ///
@@ -66,6 +76,10 @@ pub struct KeyspaceOptions {
     pub medium_in_place: MediumInPlace,
     /// How flushes order medium values. Default [`MediumOrder::Sorted`].
     pub medium_order: MediumOrder,
+    /// How long values live that are written without a time to live of their own, in whole milliseconds, at least 1.
+    /// Default `None`: for ever. It counts for values that are written from now on. A keyspace with a merge operator
+    /// has none.
+    pub default_ttl: Option<Duration>,
 }
 
 impl Default for KeyspaceOptions {
@@ -87,6 +101,7 @@ impl Default for KeyspaceOptions {
             large_from: 1024,
             medium_in_place: MediumInPlace::LastLevel,
             medium_order: MediumOrder::Sorted,
+            default_ttl: None,
         }
     }
 }
@@ -200,6 +215,13 @@ impl KeyspaceOptions {
             (
                 medium_from <= large_from || *medium_from == u64::MAX,
                 format!("medium_from must be at most large_from, {large_from}, not {medium_from}"),
+            ),
+            (
+                self.default_ttl.is_none_or(is_recordable),
+                format!(
+                    "default_ttl must be whole milliseconds from 1 to 2^48, not {:?}",
+                    self.default_ttl
+                ),
             ),
             (
                 self.compression.is_available(),

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::{FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder, SegmentLimit};
 use crate::base::Error;
@@ -113,6 +114,36 @@ impl Recorded for Threshold {
     }
 }
 
+/// A time in milliseconds; `None` for never.
+#[derive(Clone, Copy)]
+struct Milliseconds(Option<Duration>);
+
+impl From<Option<Duration>> for Milliseconds {
+    fn from(time: Option<Duration>) -> Self {
+        Self(time)
+    }
+}
+
+impl From<Milliseconds> for Option<Duration> {
+    fn from(time: Milliseconds) -> Self {
+        time.0
+    }
+}
+
+impl Recorded for Milliseconds {
+    fn to_text(&self) -> String {
+        let time = self.0.map(|time| time.as_millis());
+        time.map_or_else(|| "never".to_owned(), |time| time.to_string())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "never" => Some(Self(None)),
+            _ => u64::from_text(text).map(|time| Self(Some(Duration::from_millis(time)))),
+        }
+    }
+}
+
 /// Writes both directions from one list of all fields and their types in the record.
 macro_rules! recorded_options {
     ($($name:ident: $form:ty),* $(,)?) => {
@@ -160,6 +191,7 @@ recorded_options!(
     large_from: Threshold,
     medium_in_place: MediumInPlace,
     medium_order: MediumOrder,
+    default_ttl: Milliseconds,
 );
 
 impl KeyspaceOptions {
@@ -266,6 +298,32 @@ mod tests {
                 let recorded = options.to_recorded();
                 assert_eq!(KeyspaceOptions::from_recorded(&recorded), Ok(options));
             }
+        }
+    }
+
+    // I1
+    #[test]
+    fn a_recorded_time_to_live_reads_back() {
+        for milliseconds in [None, Some(1), Some(86_400_000), Some(1 << 48)] {
+            let options = KeyspaceOptions {
+                default_ttl: milliseconds.map(Duration::from_millis),
+                ..KeyspaceOptions::default()
+            };
+            let recorded = options.to_recorded();
+            assert_eq!(
+                KeyspaceOptions::from_recorded(&recorded),
+                Ok(options.clone())
+            );
+            options.validate().unwrap_or_else(|error| {
+                assert_eq!(milliseconds, Some(1 << 48), "{error}");
+            });
+        }
+        for wrong in [Duration::ZERO, Duration::from_micros(1500), Duration::MAX] {
+            let options = KeyspaceOptions {
+                default_ttl: Some(wrong),
+                ..KeyspaceOptions::default()
+            };
+            options.validate().unwrap_err();
         }
     }
 

@@ -66,6 +66,10 @@ pub(crate) struct FileSummary<K> {
     pub(crate) transient_files: u32,
     /// Bytes of values in value logs that its entries refer to.
     pub(crate) log_bytes: u64,
+    /// About how many bytes, with those in value files, belong to entries that every reader finds expired.
+    pub(crate) expired_bytes: u64,
+    /// Whether every reader finds each entry, and finds it expired or a tombstone of one key.
+    pub(crate) is_expired: bool,
     /// Its segments, oldest first; at least one.
     pub(crate) segments: Vec<SegmentSummary>,
     /// How often range reads have visited one more run because of it: a run of level 0, or a segment besides the first.
@@ -99,6 +103,8 @@ impl<K> FileSummary<K> {
             pinned_bytes: 0,
             transient_files: 0,
             log_bytes: 0,
+            expired_bytes: 0,
+            is_expired: false,
             segments: vec![SegmentSummary {
                 bytes,
                 entries,

@@ -176,6 +176,10 @@ pub(crate) struct Bounds {
     /// Whether a file may refer to transient logs, or to value logs.
     pub(crate) may_have_transient: bool,
     pub(crate) may_have_logs: bool,
+    /// At least the largest part of expired entries of a file.
+    pub(crate) expired_part_max: f64,
+    /// Whether nobody may need an entry of a file.
+    pub(crate) may_be_expired: bool,
 }
 
 impl Bounds {
@@ -188,6 +192,8 @@ impl Bounds {
         superseded_part_max: 1.0,
         may_have_transient: true,
         may_have_logs: true,
+        expired_part_max: 1.0,
+        may_be_expired: true,
     };
 }
 
@@ -207,6 +213,11 @@ impl<K: Ord + Clone> dyn Tree<K> + '_ {
 }
 
 impl<K: Clone> FileSummary<K> {
+    /// The bytes on disk that it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.add_up(Sum::HeldBytes)
+    }
+
     fn add_up(&self, of: Sum) -> u64 {
         let with_logs = |bytes: u64| {
             self.bytes

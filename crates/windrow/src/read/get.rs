@@ -9,7 +9,8 @@
 use super::state::ReadState;
 use super::unfolded::Unfolded;
 use super::value_reader::ValueReader;
-use crate::base::{Cursor as _, Kind, Result, SequenceNumber, Trailer};
+use crate::base::expiry::split_expiring;
+use crate::base::{Cursor as _, Kind, Moment, Result, SequenceNumber, Trailer};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
 use crate::memtable::{Memtable, MemtableCursor};
@@ -181,24 +182,32 @@ pub(crate) fn announce(state: &ReadState, key: &[u8], sequence: SequenceNumber) 
     });
 }
 
+/// Where a point read searches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) state: &'a ReadState,
+    pub(crate) tables: &'a OpenTables,
+    pub(crate) values: &'a OpenValues,
+}
+
 /// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is
-/// a tombstone.
+/// a tombstone or has expired: `lives` says of an expiry whether it is still to come.
 ///
 /// # Errors
 /// `Corruption` or `Io` from reading a table; those of `found`.
 #[inline]
 pub(crate) fn get<R>(
-    state: &ReadState,
-    tables: &OpenTables,
-    values: &OpenValues,
+    sources: Sources<'_>,
     key: &[u8],
     sequence: SequenceNumber,
     counters: &mut ReadCounters,
+    lives: impl FnOnce(Moment) -> bool,
     found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
+    let Sources { state, tables, .. } = sources;
     let values = ValueReader {
         files: state.version.values(),
-        open: values,
+        open: sources.values,
     };
     for (age, memtable) in state.memtables().enumerate() {
         if let Some((trailer, value)) = memtable.get(key, sequence) {
@@ -208,6 +217,15 @@ pub(crate) fn get<R>(
                 return Ok(None);
             } else if trailer.is_pointer() {
                 Apart::found(key, Pointer::Memtable(value), values)
+            } else if trailer.is_expiring() {
+                let (expiry, value) = split_expiring(value);
+                if !lives(expiry) {
+                    return Ok(None);
+                }
+                match trailer.kind() {
+                    Kind::ExpiringValue => Found::Memtable(value),
+                    _ => Apart::found(key, Pointer::Memtable(value), values),
+                }
             } else {
                 let search = Search {
                     state,
@@ -239,6 +257,15 @@ pub(crate) fn get<R>(
                     return Ok(None);
                 } else if trailer.is_pointer() {
                     Apart::found(key, Pointer::Table(hit), values)
+                } else if trailer.is_expiring() {
+                    let (expiry, hit) = hit.split_expiry();
+                    if !lives(expiry) {
+                        return Ok(None);
+                    }
+                    match trailer.kind() {
+                        Kind::ExpiringValue => Found::Table(hit),
+                        _ => Apart::found(key, Pointer::Table(hit), values),
+                    }
                 } else {
                     let search = Search {
                         state,

@@ -2,7 +2,7 @@
 //!
 //! A cursor that has passed [`PASSED_MIN`] entries in one move looks for a span around its entry, and again after as
 //! many more, or sooner behind a span: a write may have cut it. At the end of the move it reports the keys that it has
-//! passed as empty.
+//! passed as empty, unless an expired entry was among them: readers of an earlier moment may see that.
 //!
 //! Concurrency: owned by one thread.
 
@@ -26,6 +26,8 @@ pub(super) struct Passing {
     passed: u32,
     /// The number of passed entries at which the cursor looks for a span.
     look_at: u32,
+    /// Whether the move has met an expired entry.
+    has_expired: bool,
     /// The end of the passed keys where the move began, if known: forward the first key, backward the first one behind.
     start: Option<Vec<u8>>,
     /// What earlier moves have passed and nobody has counted.
@@ -61,6 +63,7 @@ impl Passing {
         self.uncounted += u64::from(self.passed);
         self.passed = 0;
         self.look_at = PASSED_MIN;
+        self.has_expired = false;
         self.start = None;
     }
 
@@ -83,16 +86,21 @@ impl Passing {
         self.passed = self.passed.saturating_add(1);
     }
 
+    /// Notes that the move passes an expired entry.
+    pub(super) fn note_expired(&mut self) {
+        self.has_expired = true;
+    }
+
     /// Whether the cursor should look for a span around its entry.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.passed >= self.look_at
     }
 
-    /// Whether the move has passed enough to be reported.
+    /// Whether the move has passed enough to be reported, and nothing that depends on its moment.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
-        self.passed >= PASSED_MIN
+        self.passed >= PASSED_MIN && !self.has_expired
     }
 
     /// The span around `key`, if one may be skipped.

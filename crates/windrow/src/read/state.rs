@@ -40,4 +40,9 @@ impl ReadState {
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable))
     }
+
+    /// Whether any entry may expire.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.version.may_expire() || self.memtables().any(|memtable| memtable.may_expire())
+    }
 }

@@ -3,7 +3,7 @@
 //! Concurrency: owned by one thread.
 
 use super::value_reader::ValueReader;
-use crate::base::{Kind, Result, Trailer};
+use crate::base::{Error, ErrorKind, Kind, Result, Trailer};
 use crate::merge_operator::{Chain, KeyspaceOperator};
 
 /// The entry below the operands.
@@ -16,6 +16,9 @@ enum Base {
     Value,
     /// A pointer, in `base_bytes`.
     Pointer,
+    /// What an entry that expires stores, in `base_bytes`. No keyspace has such entries and operands, too: an operand
+    /// has no time at which its result would expire.
+    Expiring,
 }
 
 /// Operands and their base, not folded yet. A reader passes the versions of one key to it, in either order.
@@ -46,7 +49,7 @@ impl Unfolded {
         &self.chain
     }
 
-    /// The value or pointer below the operands; empty without one.
+    /// What the entry below the operands stores; empty without one.
     pub(crate) fn base_bytes(&self) -> &[u8] {
         &self.base_bytes
     }
@@ -62,6 +65,9 @@ impl Unfolded {
             Kind::Tombstone | Kind::RangeTombstone => Base::None,
             Kind::Value => Base::Value,
             Kind::TransientPointer | Kind::ValueLogPointer => Base::Pointer,
+            Kind::ExpiringValue
+            | Kind::ExpiringTransientPointer
+            | Kind::ExpiringValueLogPointer => Base::Expiring,
             Kind::Operand => unreachable!("operands belong to the chain"),
         };
         self.base_bytes.clear();
@@ -99,6 +105,10 @@ impl Unfolded {
             Base::Pointer => {
                 read = values.read(key, &self.base_bytes)?;
                 Some(&read[..])
+            }
+            Base::Expiring => {
+                let what = "an operand follows an entry that expires, and cannot be folded";
+                return Err(Error::new(ErrorKind::Merge, what));
             }
         };
         operator.full_merge(key, base, &self.chain, value)

@@ -2,6 +2,7 @@
 //!
 //! The newest visible version of a key decides. A tombstone hides its key: the cursor skips all older versions. If it is
 //! an operand, the cursor copies all operands and the entry below them; whoever asks for the value folds them.
+//! An entry that has expired at the moment of the cursor hides its key, too.
 //! A range tombstone hides the older visible versions of the keys that it covers, and the cursor passes them at once in
 //! the older sources ([`Coverage`]). A cursor whose sources have none pays nothing for them.
 //! A move that passes many entries reports them to the [tombstone spans](TombstoneSpans), so that later moves skip
@@ -22,8 +23,9 @@ pub(crate) use super::key_range::{KeyRange, is_ordered};
 use super::passing::Passing;
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
+use crate::base::expiry::{is_expired, split_expiring};
 use crate::base::key::{SEQUENCE_MAX, next_key};
-use crate::base::{Cursor, Kind, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::base::{Cursor, Kind, Moment, Result, SequenceNumber, Sibling, Step, Trailer};
 
 /// The position of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ enum Position {
     Live,
     /// The same, and the next entry may be covered by a range tombstone.
     LiveAmongRanges,
+    /// The same, and the entry expires.
+    LiveExpiring,
     /// On the copy in `shown_key`; the merged cursor is before its key.
     Copied,
     /// On the operands in `unfolded`, of `shown_key`; the merged cursor is behind them, perhaps behind the key.
@@ -57,6 +61,8 @@ enum Met {
 pub(crate) struct VisibleCursor<C> {
     merged: C,
     sequence: SequenceNumber,
+    /// The moment at which the cursor reads, if anything that it sees may expire.
+    moment: Option<Moment>,
     range: KeyRange,
     position: Position,
     /// The range tombstones of the sources, if they have any.
@@ -66,7 +72,9 @@ pub(crate) struct VisibleCursor<C> {
     shown_key: Vec<u8>,
     /// The value or pointer of the copy, unless it has operands.
     shown_value: Vec<u8>,
+    /// The kind of an entry that never expires.
     shown_kind: Kind,
+    shown_expiry: Option<Moment>,
     /// The operands of the copy, while `shown_kind` says that it has any.
     unfolded: Unfolded,
 }
@@ -76,6 +84,7 @@ impl<C: Sibling> VisibleCursor<C> {
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
         sibling.passing = self.passing.sibling();
+        sibling.moment = self.moment;
         let coverage = self.coverage.as_ref();
         sibling.coverage = coverage.map(|coverage| Box::new(coverage.sibling()));
         sibling
@@ -87,6 +96,7 @@ impl<C: Cursor> VisibleCursor<C> {
         Self {
             merged,
             sequence,
+            moment: None,
             range,
             position: Position::Invalid,
             coverage: None,
@@ -94,8 +104,15 @@ impl<C: Cursor> VisibleCursor<C> {
             shown_key: Vec::new(),
             shown_value: Vec::new(),
             shown_kind: Kind::Tombstone,
+            shown_expiry: None,
             unfolded: Unfolded::default(),
         }
+    }
+
+    /// Reads at `moment`. Without one, nothing that the cursor sees expires.
+    pub(crate) fn at_moment(mut self, moment: Option<Moment>) -> Self {
+        self.moment = moment;
+        self
     }
 
     /// Uses and updates the tombstone spans of the keyspace. The merged cursor holds every version up to
@@ -135,7 +152,9 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn key(&self) -> &[u8] {
         match self.position {
             Position::Invalid => &[],
-            Position::Live | Position::LiveAmongRanges => self.merged.key(),
+            Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
+                self.merged.key()
+            }
             Position::Copied | Position::Passed => &self.shown_key,
         }
     }
@@ -146,6 +165,7 @@ impl<C: Cursor> VisibleCursor<C> {
         match self.position {
             Position::Invalid => false,
             Position::Live | Position::LiveAmongRanges => self.merged.trailer().is_pointer(),
+            Position::LiveExpiring => self.merged.trailer().kind() != Kind::ExpiringValue,
             Position::Copied => self.shown_kind != Kind::Value,
             Position::Passed => true,
         }
@@ -154,7 +174,10 @@ impl<C: Cursor> VisibleCursor<C> {
     /// The operands of the entry, if it has any.
     pub(crate) fn unfolded(&self) -> Option<&Unfolded> {
         let has_any = match self.position {
-            Position::Invalid | Position::Live | Position::LiveAmongRanges => false,
+            Position::Invalid
+            | Position::Live
+            | Position::LiveAmongRanges
+            | Position::LiveExpiring => false,
             Position::Copied => self.shown_kind == Kind::Operand,
             Position::Passed => true,
         };
@@ -167,8 +190,24 @@ impl<C: Cursor> VisibleCursor<C> {
         match self.position {
             Position::Invalid | Position::Passed => &[],
             Position::Live | Position::LiveAmongRanges => self.merged.value(),
+            Position::LiveExpiring => split_expiring(self.merged.value()).1,
             Position::Copied => &self.shown_value,
         }
+    }
+
+    /// When the entry expires; `None` if it never does, and while invalid.
+    pub(crate) fn expiry(&self) -> Option<Moment> {
+        match self.position {
+            Position::LiveExpiring => Some(split_expiring(self.merged.value()).0),
+            Position::Copied => self.shown_expiry,
+            _ => None,
+        }
+    }
+
+    /// Whether the cursor does not see an entry that stores this, because it has expired.
+    fn is_expired(&self, stored: &[u8]) -> bool {
+        let (expiry, _) = split_expiring(stored);
+        self.moment.is_some_and(|now| is_expired(expiry, now))
     }
 
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
@@ -318,7 +357,7 @@ impl<C: Cursor> VisibleCursor<C> {
         self.passing.begin();
         match self.position {
             Position::Copied => self.turn_forward(),
-            Position::LiveAmongRanges => {
+            Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.position = Position::Invalid;
                 let step = self.merged.next()?;
                 self.move_forward(step, true, None)
@@ -354,7 +393,7 @@ impl<C: Cursor> VisibleCursor<C> {
         self.passing.begin();
         match self.position {
             Position::Invalid => return self.refuse_after_error(),
-            Position::Live | Position::LiveAmongRanges => {
+            Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(self.merged.key());
                 self.position = Position::Invalid;
@@ -429,12 +468,10 @@ impl<C: Cursor> VisibleCursor<C> {
                             continue;
                         }
                     }
-                } else if is_visible && !trailer.is_tombstone() {
-                    if trailer.is_operand() {
-                        self.pass_operands(0)?;
-                    } else {
-                        self.position = Position::Live;
-                    }
+                } else if is_visible
+                    && !trailer.is_tombstone()
+                    && self.show_or_pass(trailer, Position::Live, 0)?
+                {
                     return Ok(true);
                 }
                 is_decided = is_visible;
@@ -470,12 +507,34 @@ impl<C: Cursor> VisibleCursor<C> {
         if trailer.is_tombstone() {
             return Ok(Met::Hidden);
         }
-        if trailer.is_operand() {
+        if self.show_or_pass(trailer, Position::LiveAmongRanges, floor)? {
+            Ok(Met::Shown)
+        } else {
+            Ok(Met::Hidden)
+        }
+    }
+
+    /// Shows the merged cursor's entry, which is the newest visible version of its key and no tombstone: as `live` if it
+    /// is a value. Returns false if it has expired. What is older than `floor` does not count.
+    #[inline]
+    fn show_or_pass(
+        &mut self,
+        trailer: Trailer,
+        live: Position,
+        floor: SequenceNumber,
+    ) -> Result<bool> {
+        if trailer.is_expiring() {
+            if self.is_expired(self.merged.value()) {
+                self.passing.note_expired();
+                return Ok(false);
+            }
+            self.position = Position::LiveExpiring;
+        } else if trailer.is_operand() {
             self.pass_operands(floor)?;
         } else {
-            self.position = Position::LiveAmongRanges;
+            self.position = live;
         }
-        Ok(Met::Shown)
+        Ok(true)
     }
 
     /// Copies the operands from the merged cursor's entry on, and the entry below them. What is older than `floor` does
@@ -527,10 +586,10 @@ impl<C: Cursor> VisibleCursor<C> {
                     continue;
                 }
                 if trailer.is_operand() {
-                    let below = if found {
-                        self.shown_kind
-                    } else {
-                        Kind::Tombstone
+                    let below = match (found, self.shown_expiry) {
+                        (false, _) => Kind::Tombstone,
+                        (true, None) => self.shown_kind,
+                        (true, Some(_)) => self.shown_kind.expiring(),
                     };
                     if below != Kind::Operand {
                         self.unfolded.restart(false);
@@ -539,13 +598,25 @@ impl<C: Cursor> VisibleCursor<C> {
                     self.unfolded.push(self.merged.value());
                 }
                 // Newer versions come later. They replace older ones, or add to them.
-                found = !trailer.is_tombstone();
+                let is_hidden = trailer.is_expiring() && self.is_expired(self.merged.value());
+                if is_hidden {
+                    self.passing.note_expired();
+                }
+                found = !trailer.is_tombstone() && !is_hidden;
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(key);
                 if found {
+                    let stored = self.merged.value();
+                    let (expiry, value) = if trailer.is_expiring() {
+                        let (expiry, value) = split_expiring(stored);
+                        (Some(expiry), value)
+                    } else {
+                        (None, stored)
+                    };
                     self.shown_value.clear();
-                    self.shown_value.extend_from_slice(self.merged.value());
-                    self.shown_kind = trailer.kind();
+                    self.shown_value.extend_from_slice(value);
+                    self.shown_kind = trailer.kind().lasting();
+                    self.shown_expiry = expiry;
                 }
             }
             self.merged.prev()?;

@@ -32,6 +32,9 @@ pub trait Runtime: Send + Sync + Debug {
     /// Time since an arbitrary fixed origin; never goes back.
     fn now(&self) -> Duration;
 
+    /// The time of the system's clock since the start of 1970. It may go back.
+    fn unix_time(&self) -> Duration;
+
     /// Blocks the calling thread for `duration`.
     fn sleep(&self, duration: Duration);
 

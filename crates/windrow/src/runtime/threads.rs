@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Threads of the operating system.
 #[derive(Debug)]
@@ -36,6 +36,12 @@ impl Default for Threads {
 impl Runtime for Threads {
     fn now(&self) -> Duration {
         self.origin.elapsed()
+    }
+
+    fn unix_time(&self) -> Duration {
+        // A clock before 1970 shows its start.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.unwrap_or_default()
     }
 
     fn sleep(&self, duration: Duration) {

@@ -74,6 +74,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         && properties.transient.is_none()
         && properties.logs.is_none()
         && properties.ranges.is_none()
+        && properties.expiring.is_none()
         && properties.entries > 0
         && properties.tombstones <= properties.entries
         && properties.smallest <= properties.largest
@@ -96,6 +97,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         filter_units: footer.filters.map(|unit| unit.length),
         footer_checksum,
         range_tombstones: 0,
+        expiring: None,
         references: SegmentReferences::new(None, None),
     };
     Ok(FileMeta {

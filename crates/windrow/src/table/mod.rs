@@ -21,10 +21,10 @@ mod tests;
 
 pub(crate) use external::read_external;
 pub(crate) use format::{
-    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, FenceKeys, FileMeta, FileSums, Footer, Handle,
-    IndexPartition, LogReferences, LogSums, Measure, Properties, ReferenceList, Referred,
-    SegmentMeta, SegmentReferences, TopLevelIndex, UnitLayout, cost_per_byte, read_ranges,
-    superseded_part,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, FileSums,
+    Footer, Handle, IndexPartition, LogReferences, LogSums, Measure, Properties, ReferenceList,
+    Referred, SegmentMeta, SegmentReferences, TopLevelIndex, UnitLayout, cost_per_byte,
+    read_ranges, superseded_part,
 };
 #[cfg(test)]
 pub(crate) use format::{References, file_name};

@@ -12,12 +12,13 @@
 
 use std::sync::Arc;
 
+use crate::base::expiry::split_expiring;
 use crate::base::key::{UNNUMBERED, compare_entries};
 use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::format::{BlockPlace, Properties, References};
+use super::format::{BlockPlace, Expiring, Properties, References};
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key whose pointer is in the table.
@@ -206,7 +207,15 @@ impl SegmentCheck<'_> {
         tally.logical_bytes += key.len() as u64 + noted.map_err(|error| error.what)?;
         tally.sequence_min = tally.sequence_min.min(sequence);
         tally.sequence_max = tally.sequence_max.max(sequence);
-        if trailer.is_pointer() {
+        if trailer.is_expiring() {
+            let one = Expiring::one(key, trailer, value).map_err(|error| error.what)?;
+            let before = tally.expiring.take();
+            tally.expiring = Some(Box::new(before.map_or(one, |before| before.and(one))));
+            let (_, value) = split_expiring(value);
+            if trailer.lasting().is_pointer() {
+                self.value(key, value);
+            }
+        } else if trailer.is_pointer() {
             self.value(key, value);
         }
         if trailer.is_range_tombstone() {

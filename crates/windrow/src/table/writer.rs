@@ -23,11 +23,12 @@ use crate::block::stored::{Place, TRAILER_BYTES, seal};
 use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
+use crate::codec::reader::DecodeError;
 use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
-    EXTERNAL_FILE, EXTERNAL_SEGMENTS, FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle,
     IndexBuilder, LogReferences, Properties, RangeBlock, ReferenceList, References, SegmentMeta,
     SegmentReferences, file_name, put_ranges, write_pieces,
 };
@@ -244,10 +245,10 @@ impl TableWriter {
         }
         self.last_sequence = sequence;
 
-        let value_bytes = self.references.note(trailer, value).map_err(|error| {
-            let what = format!("an entry has a malformed pointer: {}", error.what);
-            Error::new(ErrorKind::Corruption, what)
-        })?;
+        let value_bytes = self
+            .references
+            .note(trailer, value)
+            .map_err(malformed_pointer)?;
         if trailer.is_range_tombstone() {
             self.ranges.push(RangeTombstone {
                 start: key.into(),
@@ -265,6 +266,18 @@ impl TableWriter {
         properties.sequence_min = properties.sequence_min.min(sequence);
         properties.sequence_max = properties.sequence_max.max(sequence);
         properties.logical_bytes += key.len() as u64 + value_bytes;
+        if trailer.is_expiring() {
+            self.add_expiring(key, trailer, value)?;
+        }
+        Ok(())
+    }
+
+    /// Describes an entry that expires.
+    #[cold]
+    fn add_expiring(&mut self, key: &[u8], trailer: Trailer, stored: &[u8]) -> Result<()> {
+        let one = Expiring::one(key, trailer, stored).map_err(malformed_pointer)?;
+        let before = self.properties.expiring.take();
+        self.properties.expiring = Some(Box::new(before.map_or(one, |before| before.and(one))));
         Ok(())
     }
 
@@ -440,6 +453,7 @@ impl TableWriter {
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
             range_tombstones: properties.ranges.map_or(0, |ranges| ranges.count),
+            expiring: properties.expiring,
             references: SegmentReferences::new(properties.transient, logs),
         });
         Ok(WrittenTable {
@@ -452,6 +466,11 @@ impl TableWriter {
             log_references,
         })
     }
+}
+
+fn malformed_pointer(error: DecodeError) -> Error {
+    let what = format!("an entry has a malformed pointer: {}", error.what);
+    Error::new(ErrorKind::Corruption, what)
 }
 
 /// Truncates table file `number` of `directory` to its known `end`; no other job appends to it.

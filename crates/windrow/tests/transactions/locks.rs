@@ -196,6 +196,10 @@ impl Runtime for TurnedClock {
         Duration::from_secs(self.seconds.load(Ordering::SeqCst))
     }
 
+    fn unix_time(&self) -> Duration {
+        self.threads.unix_time()
+    }
+
     fn sleep(&self, duration: Duration) {
         self.threads.sleep(duration);
     }

@@ -1,7 +1,9 @@
 //! The writes of a batch, one by one.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use crate::base::expiry::{split_expiring, time_of};
 use crate::base::{KeyspaceId, Kind};
 use crate::log::batch::{BatchReader, Entry};
 
@@ -23,6 +25,8 @@ pub struct BatchEntry<'a> {
 pub enum BatchWrite<'a> {
     /// Sets this value.
     Insert(&'a [u8]),
+    /// Sets this value, which expires at this time.
+    InsertUntil(&'a [u8], SystemTime),
     /// Removes the key.
     Remove,
     /// Adds this operand.
@@ -71,12 +75,19 @@ impl ExactSizeIterator for BatchEntries<'_> {}
 pub(super) fn write_of<'a>(entry: &Entry<'a>) -> Option<BatchWrite<'a>> {
     match entry.kind {
         Kind::Value => Some(BatchWrite::Insert(entry.value)),
+        Kind::ExpiringValue => {
+            let (expiry, value) = split_expiring(entry.value);
+            Some(BatchWrite::InsertUntil(value, time_of(expiry)))
+        }
         Kind::Tombstone => Some(BatchWrite::Remove),
         Kind::Operand => Some(BatchWrite::Merge(entry.value)),
         Kind::RangeTombstone => {
             let end = Some(entry.value).filter(|end| !end.is_empty());
             Some(BatchWrite::DeleteRange(end))
         }
-        Kind::TransientPointer | Kind::ValueLogPointer => None,
+        Kind::TransientPointer
+        | Kind::ValueLogPointer
+        | Kind::ExpiringTransientPointer
+        | Kind::ExpiringValueLogPointer => None,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::api::cursor::Entry;
 use crate::api::ends::{Ends, Steps};
-use crate::base::Result;
+use crate::base::{Expiry, Result};
 use crate::engine::{self, Engine, KeyspaceCore, TransactionCore};
 use crate::read::visible::KeyRange;
 
@@ -74,6 +74,11 @@ impl<'a> TransactionCursor<'a> {
     /// As [`Cursor::value`](crate::Cursor::value).
     pub fn value(&self) -> Result<&[u8]> {
         self.entries.value()
+    }
+
+    /// When the entry expires; [`Expiry::Never`] if the cursor is at no entry.
+    pub fn expires_at(&self) -> Expiry {
+        self.entries.expiry().into()
     }
 }
 

@@ -14,6 +14,7 @@ use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, KeyspaceId, Result};
 use crate::engine::jobs::filter_state;
+use crate::engine::keyspace::merges_and_expires;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{KeyspaceState, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
@@ -94,6 +95,9 @@ impl Engine {
             return Ok(());
         }
         self.check_writable()?;
+        if options.default_ttl.is_some() {
+            core.check_expiring()?;
+        }
         let record = Record::KeyspaceOptions {
             keyspace: core.id(),
             options: options.to_recorded(),
@@ -117,6 +121,11 @@ impl Engine {
             Error::invalid_argument("there is no number left for another keyspace")
         })?;
         let operator = self.options.merge_operator(name, None)?;
+        if options.default_ttl.is_some()
+            && let Some(operator) = operator.name()
+        {
+            return Err(merges_and_expires(name, operator));
+        }
         let mut records = vec![
             Record::CreateKeyspace {
                 id,

@@ -119,7 +119,9 @@ impl Engine {
                 continue;
             };
             let claimed = self.poison_on_panic(|| {
-                let claimed = CompactionJob::claim_range(keyspace, range, before, through);
+                let readers = self.read_points();
+                let claimed =
+                    CompactionJob::claim_range(keyspace, range, before, through, &readers);
                 let Claimed::Job(job) = &claimed else {
                     return Ok(claimed);
                 };

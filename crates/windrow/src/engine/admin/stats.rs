@@ -76,6 +76,8 @@ pub struct Stats {
     pub bulk_load_bytes: u64,
     /// Ingestions of table files.
     pub ingestions: u64,
+    /// Expired entries that flushes and compactions have dropped or written as tombstones, and those of whole files.
+    pub entries_expired: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and

@@ -13,7 +13,7 @@
 //!
 //! A writer may have a [`condition`]: the leader then decides before step 3 whether the writer stays in the group.
 //!
-//! The files: [`write`](self::write), what a writer commits; [`condition`] and [`read_set`], what must not have changed;
+//! The files: [`write`](self::write), what a writer commits; [`expiring`], values that expire; [`condition`] and [`read_set`], what must not have changed;
 //! [`separation`] and [`value_log`], large values;
 //! [`tables`], entries that are in tables already; [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
 //!
@@ -28,6 +28,7 @@
 pub(super) mod active_log;
 mod closing;
 pub(super) mod condition;
+pub(super) mod expiring;
 mod queue;
 pub(super) mod read_set;
 mod separation;

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use super::write::Write;
+use crate::base::expiry::{put_expiring, split_expiring};
 use crate::base::{Error, ErrorKind, FileNumber, Kind, Result, SequenceNumber};
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
@@ -168,14 +169,21 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         kind: Kind,
         key: &[u8],
-        value: &[u8],
+        stored: &[u8],
         touched: &mut Touched,
     ) -> Result<bool> {
         let options = keyspace.options();
-        let is_large =
-            kind == Kind::Value && policy::class(key.len(), value.len(), &options) == Class::Large;
+        let (expiry, value) = match kind {
+            Kind::ExpiringValue => {
+                let (expiry, value) = split_expiring(stored);
+                (Some(expiry), value)
+            }
+            _ => (None, stored),
+        };
+        let is_large = kind.lasting() == Kind::Value
+            && policy::class(key.len(), value.len(), &options) == Class::Large;
         if !is_large {
-            batch::put_entry(record, keyspace.id(), kind, key, value);
+            batch::put_entry(record, keyspace.id(), kind, key, stored);
             return Ok(false);
         }
         let Some(pointer) = self.append_value(keyspace, &options, key, value, touched)? else {
@@ -184,8 +192,15 @@ impl Engine {
             return Ok(true);
         };
         let mut encoded = Vec::new();
+        let kind = match expiry {
+            Some(expiry) => {
+                put_expiring(&mut encoded, expiry, &[]);
+                Kind::ExpiringValueLogPointer
+            }
+            None => Kind::ValueLogPointer,
+        };
         pointer.encode(&mut encoded);
-        batch::put_entry(record, keyspace.id(), Kind::ValueLogPointer, key, &encoded);
+        batch::put_entry(record, keyspace.id(), kind, key, &encoded);
         Ok(true)
     }
 

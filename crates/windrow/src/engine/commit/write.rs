@@ -197,9 +197,9 @@ fn insert_entries(
         let keyspace = keyspace.ok_or_else(damaged)?;
         let trailer = Trailer::new(entry.sequence, entry.kind);
         inserted.add(keyspace, entry.key, trailer, entry.value);
-        if entry.kind == Kind::ValueLogPointer {
-            let pointer = ValuePointer::decode(entry.value).map_err(|_| damaged())?;
-            inserted.user_bytes += pointer.value_bytes - entry.value.len() as u64;
+        if let Some(pointer) = entry.log_pointer() {
+            let decoded = ValuePointer::decode(pointer).map_err(|_| damaged())?;
+            inserted.user_bytes += decoded.value_bytes - pointer.len() as u64;
         }
     }
     Ok(inserted)

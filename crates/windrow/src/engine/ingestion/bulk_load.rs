@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use super::out_of_order;
 use super::tables::NewTables;
+use crate::base::expiry::put_expiring;
 use crate::base::key::UNNUMBERED;
 use crate::base::sync::Shared;
-use crate::base::{Error, Kind, Result, Trailer};
+use crate::base::{Error, Kind, Moment, Result, Trailer};
 use crate::compact::job::{CancelCheck, IoPriority};
 use crate::compact::output::Output;
 use crate::compact::pending_files::PendingFiles;
@@ -38,6 +39,10 @@ pub(crate) struct BulkWriter<'e, 'c> {
     output: Option<Output<'e, 'c>>,
     last_key: Vec<u8>,
     user_bytes: u64,
+    /// When all entries expire, if the keyspace has a default time to live.
+    expiry: Option<Moment>,
+    /// What the last entry stores that expires.
+    expiring: Vec<u8>,
     /// Value logs that were written before, with their files.
     kept: Option<(Vec<ValueFileMeta>, PendingFiles<'e>)>,
 }
@@ -66,7 +71,14 @@ impl<'e> BulkWriter<'e, '_> {
         let new = || new_output(engine, keyspace, cancel, key);
         let output = self.output.get_or_insert_with(new);
         output.begin_key(key)?;
-        output.add(key, Trailer::new(UNNUMBERED, kind), value)?;
+        if let Some(expiry) = self.expiry {
+            self.expiring.clear();
+            put_expiring(&mut self.expiring, expiry, value);
+            let trailer = Trailer::new(UNNUMBERED, kind.expiring());
+            output.add(key, trailer, &self.expiring)?;
+        } else {
+            output.add(key, Trailer::new(UNNUMBERED, kind), value)?;
+        }
         self.user_bytes += key.len() as u64 + value_bytes(kind, value)?;
         Ok(())
     }
@@ -146,6 +158,8 @@ impl Engine {
             output: None,
             last_key: Vec::new(),
             user_bytes: 0,
+            expiry: self.default_expiry(keyspace)?,
+            expiring: Vec::new(),
             kept: None,
         };
         fill(&mut writer)?;

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::compaction_inputs::{Inputs, find};
+use super::compaction_inputs::{Inputs, find, find_in};
 use super::tree_summary::{VersionTree, summary};
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::base::{FileNumber, Moment, Result, SequenceNumber};
 use crate::engine::KeyspaceCore;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::FileHandle;
-use crate::policy::{self, Claim, Compaction, Plan};
+use crate::policy::{self, Claim, Compaction, Plan, ReadPoints};
 use crate::read::visible::KeyRange;
 
 /// A plan with its inputs claimed.
@@ -25,6 +25,12 @@ pub(in crate::engine) enum CompactionJob {
         level: usize,
         file: Shared<FileHandle>,
         claim: Claim<Box<[u8]>>,
+    },
+    Drop {
+        level: usize,
+        files: Vec<Shared<FileHandle>>,
+        /// Their entries have expired by then.
+        expired_by: Moment,
     },
     Compact {
         inputs: Arc<Inputs>,
@@ -42,20 +48,20 @@ pub(in crate::engine) enum Claimed {
 }
 
 impl CompactionJob {
-    /// Claims the next job that the policy picks for `keyspace`, in which no reader reads below `oldest`. No file that
-    /// pauses at `now` is part of it.
+    /// Claims the next job that the policy picks for `keyspace`, with these readers. No file that pauses at `now` is part
+    /// of it.
     pub(super) fn claim(
         keyspace: &KeyspaceCore,
         now: Duration,
-        oldest: SequenceNumber,
+        readers: &ReadPoints,
     ) -> Option<Self> {
-        let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
+        let claimed = Self::claim_plan(keyspace, None, readers.now(), |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors
                 .iter()
                 .map(|cursor| cursor.as_deref())
                 .collect();
-            let tree = tree.pausing_at(now).read_from(oldest);
+            let tree = tree.pausing_at(now).read_at(readers);
             let tree = tree.idle_for(work.idle_time(now));
             policy::plan(&tree, &keyspace.options(), &cursors)
         });
@@ -72,8 +78,9 @@ impl CompactionJob {
         range: &KeyRange,
         before: FileNumber,
         through: SequenceNumber,
+        readers: &ReadPoints,
     ) -> Claimed {
-        Self::claim_plan(keyspace, Some(range), |tree, _, range| {
+        Self::claim_plan(keyspace, Some(range), 0, |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             let options = keyspace.options();
             let wanted = policy::ManualCompaction {
@@ -83,13 +90,14 @@ impl CompactionJob {
                 through,
                 folds: keyspace.can_fold(),
             };
-            policy::plan_range(&tree, &options, &wanted)
+            policy::plan_range(&tree.read_at(readers), &options, &wanted)
         })
     }
 
     fn claim_plan(
         keyspace: &KeyspaceCore,
         range: Option<&KeyRange>,
+        expired_by: Moment,
         plan: impl for<'a> Fn(VersionTree<'a>, &'a KeyspaceWork, Option<&'a KeyRange>) -> Plan<&'a [u8]>,
     ) -> Claimed {
         let mut work = keyspace.work.lock();
@@ -126,6 +134,11 @@ impl CompactionJob {
                 file: find(&version, level, &[upper], &claim).swap_remove(0),
                 claim: own(&claim),
             },
+            Plan::Drop { level, files } => Self::Drop {
+                files: find_in(&version, level, &files),
+                level,
+                expired_by,
+            },
             Plan::Compact(Compaction {
                 level,
                 upper,
@@ -158,6 +171,7 @@ impl CompactionJob {
         match self {
             Self::Resize { .. } => Vec::new(),
             Self::TrivialMove { file, .. } => vec![file],
+            Self::Drop { files, .. } => files.iter().collect(),
             Self::Compact { inputs, .. } => inputs.files().chain(&inputs.targets).collect(),
         }
     }
@@ -174,6 +188,8 @@ impl CompactionJob {
         }
         match self {
             Self::Resize { .. } => work.is_resizing = true,
+            // Nothing is written, and busy files keep others away.
+            Self::Drop { .. } => {}
             Self::TrivialMove { level, claim, .. } => work.note_claim(*level, claim),
             Self::Compact { inputs, claim } => work.note_claim(inputs.level, claim),
         }
@@ -183,6 +199,7 @@ impl CompactionJob {
     fn uppers(&self) -> Vec<FileNumber> {
         match self {
             Self::Resize { .. } => Vec::new(),
+            Self::Drop { .. } => self.numbers(),
             Self::TrivialMove { file, .. } => vec![file.meta.number],
             Self::Compact { inputs, .. } => {
                 let upper = inputs.upper.iter();
@@ -208,6 +225,7 @@ impl CompactionJob {
         }
         match self {
             Self::Resize { .. } => work.is_resizing = false,
+            Self::Drop { .. } => {}
             Self::TrivialMove { claim, .. } | Self::Compact { claim, .. } => work.drop_claim(claim),
         }
     }

@@ -150,6 +150,24 @@ pub(super) fn find(
     found
 }
 
+/// The handles of the files `numbers` of `level`, in its order. Costs a look at each file of the level.
+pub(super) fn find_in(
+    version: &Version,
+    level: usize,
+    numbers: &[FileNumber],
+) -> Vec<Shared<FileHandle>> {
+    let levels = version.levels().get(level).into_iter();
+    let files = levels.flat_map(|files| files.files());
+    let is_named = |file: &&Shared<FileHandle>| numbers.contains(&file.meta.number);
+    let found: Vec<_> = files.filter(is_named).map(Shared::clone).collect();
+    assert_eq!(
+        found.len(),
+        numbers.len(),
+        "a plan names a file that is not in its tree"
+    );
+    found
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;

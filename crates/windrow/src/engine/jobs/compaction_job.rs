@@ -14,7 +14,7 @@ use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cause, Result};
+use crate::base::{Cause, Moment, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
@@ -48,6 +48,11 @@ impl Engine {
             CompactionJob::TrivialMove { level, file, claim } => {
                 self.move_file(keyspace, *level, file, claim.level)
             }
+            CompactionJob::Drop {
+                level,
+                files,
+                expired_by,
+            } => self.drop_files(keyspace, *level, files, *expired_by),
             CompactionJob::Compact { inputs, claim } => self.compact_files(keyspace, inputs, claim),
         }
     }
@@ -105,6 +110,38 @@ impl Engine {
         Ok(())
     }
 
+    /// Removes files of which every entry has expired by `expired_by` or is a tombstone, without a look at them.
+    fn drop_files(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        level: usize,
+        files: &[Shared<FileHandle>],
+        expired_by: Moment,
+    ) -> Result<()> {
+        let (id, level) = (keyspace.id(), on_disk(level));
+        let mut records = vec![Record::ExpiredBy(expired_by)];
+        records.extend(files.iter().map(|file| Record::RemoveFile {
+            keyspace: id,
+            level,
+            number: file.meta.number,
+        }));
+        self.catalog.commit_in(
+            keyspace,
+            |_| records,
+            |state| {
+                let removes: Vec<_> = files.iter().map(|it| (level, Shared::clone(it))).collect();
+                keyspace.install_version(self.next_version(keyspace, state, &[], &removes));
+            },
+        )?;
+        for file in files {
+            file.mark_obsolete();
+        }
+        let expired = files.iter().filter_map(|file| file.meta.expiring());
+        let expired = expired.map(|expiring| expiring.entries).sum();
+        counters::add(&self.counters.entries_expired, expired);
+        Ok(())
+    }
+
     fn compact_files(
         &self,
         keyspace: &Arc<KeyspaceCore>,
@@ -115,7 +152,8 @@ impl Engine {
         let mut references = ReferenceChanges::default();
         // First: a damaged list stops the compaction before it writes.
         self.subtract_references(inputs, &mut references)?;
-        let (merged, read) = self.rewrite_all(keyspace, inputs, claim)?;
+        let readers = self.read_points();
+        let (merged, read) = self.rewrite_all(keyspace, inputs, claim, &readers)?;
         let id = keyspace.id();
         let levels = inputs
             .upper
@@ -162,6 +200,7 @@ impl Engine {
         records.extend(garbage_records(id, &written.discard_lists));
         references.append(&written.log_references);
         records.extend(Record::count_references(id, &references));
+        records.extend((merged.expired > 0).then_some(Record::ExpiredBy(readers.now())));
         let mut grown = Vec::new();
         written.pending.commit(|| {
             self.catalog.commit_in(
@@ -203,7 +242,7 @@ impl Engine {
         let counters = &self.counters;
         let causes = inputs.purpose.causes();
         let (counted_read, counted_written) = match inputs.purpose {
-            Purpose::Tree => (
+            Purpose::Tree | Purpose::Expiry => (
                 &counters.compaction_bytes_read,
                 &counters.compaction_bytes_written,
             ),
@@ -225,6 +264,7 @@ impl Engine {
             ],
         );
         self.count_folds(merged.folds);
+        counters::add(&counters.entries_expired, merged.expired);
         counters::add(&counters.value_log_bytes, value_log_bytes);
         counters::add(counted_read, read);
         counters::add(counted_written, rewritten);
@@ -272,9 +312,9 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
+        readers: &ReadPoints,
     ) -> Result<(MergeResult<'_>, u64)> {
-        let readers = self.read_points();
-        let inputs = &self.uncovered(inputs, &readers)?;
+        let inputs = &self.uncovered(inputs, readers)?;
         let ends = self.part_ends(keyspace, inputs, claim);
         let merged = if ends.is_empty() {
             self.rewrite(
@@ -282,14 +322,14 @@ impl Engine {
                 inputs,
                 claim,
                 SubcompactionRange::default(),
-                &readers,
+                readers,
             )?
         } else {
             let split = Subcompactions::new(
                 Arc::clone(keyspace),
                 Arc::clone(inputs),
                 claim.clone(),
-                readers,
+                readers.clone(),
                 ends,
             );
             self.run_subcompactions(split)?

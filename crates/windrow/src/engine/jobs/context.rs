@@ -38,9 +38,10 @@ impl Engine {
         keyspace.check_exists()
     }
 
-    /// The sequence numbers at which readers read or may yet read.
-    pub(super) fn read_points(&self) -> ReadPoints {
-        self.snapshots.read_points(&self.visible)
+    /// The sequence numbers and moments at which readers read or may yet read.
+    pub(in crate::engine) fn read_points(&self) -> ReadPoints {
+        self.snapshots
+            .read_points(&self.visible, || self.expiry_clock.now())
     }
 
     /// The current version of `keyspace` with `adds` and without `removes`, for an edit that `state`

@@ -80,7 +80,7 @@ impl Engine {
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
         drop(version);
-        let folds = flushed.folds;
+        let (folds, expired) = (flushed.folds, flushed.expired);
         // The flush syncs the logs that are full now, so it can seal them.
         let full = keyspace.value_log.lock().full_count();
         self.sync_logs()?;
@@ -117,6 +117,7 @@ impl Engine {
                     ));
                     records.extend(garbage_records(id, &garbage));
                     records.extend(references);
+                    records.extend((expired > 0).then_some(Record::ExpiredBy(readers.now())));
                     records
                 },
                 |state| {
@@ -130,6 +131,7 @@ impl Engine {
                     counters::add(&self.counters.value_log_bytes, value_log_bytes);
                     counters::add(&self.counters.flushes, 1);
                     self.count_folds(folds);
+                    counters::add(&self.counters.entries_expired, expired);
                     keyspace.count(
                         0,
                         [

@@ -264,9 +264,9 @@ impl Engine {
             let throttled = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
             throttled(right).total_cmp(&throttled(left))
         });
-        let oldest = self.read_points().oldest();
+        let readers = self.read_points();
         let claim = |keyspace: &Arc<KeyspaceCore>| {
-            CompactionJob::claim(keyspace, now, oldest)
+            CompactionJob::claim(keyspace, now, &readers)
                 .map(|merge| Job::Compact(Arc::clone(keyspace), merge))
         };
         let claimed = line.into_iter().find_map(claim)?;

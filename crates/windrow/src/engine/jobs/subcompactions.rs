@@ -64,6 +64,7 @@ struct PartWritten {
     entries: u64,
     transient_log_bytes_read: u64,
     folds: FoldCounts,
+    expired: u64,
 }
 
 /// A subcompaction that a thread has taken.
@@ -139,6 +140,7 @@ impl Subcompaction {
                 entries: merged.entries,
                 transient_log_bytes_read: merged.transient_log_bytes_read,
                 folds: merged.folds,
+                expired: merged.expired,
             }),
             Err(error) => {
                 progress.failed.get_or_insert(error);
@@ -212,6 +214,7 @@ impl Engine {
         }
         let entries = parts.iter().map(|part| part.entries).sum();
         let transient_log_bytes_read = parts.iter().map(|part| part.transient_log_bytes_read).sum();
+        let expired = parts.iter().map(|part| part.expired).sum();
         let mut folds = FoldCounts::default();
         for part in parts {
             folds.add(part.folds);
@@ -227,6 +230,7 @@ impl Engine {
             entries,
             transient_log_bytes_read,
             folds,
+            expired,
         })
     }
 

@@ -8,14 +8,15 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::base::expiry::is_expired;
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::sync::Shared;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
 use crate::policy::{
-    self, Bounds, Claim, FileSummary, LogSummary, MovedValues, ReferredLog, SegmentSummary, Sum,
-    Tree, TreeSummary, cut_bytes,
+    self, Bounds, Claim, FileSummary, LogSummary, MovedValues, ReadPoints, ReferredLog,
+    SegmentSummary, Sum, Tree, TreeSummary, cut_bytes,
 };
 use crate::table::{FileMeta, Measure, SegmentMeta};
 
@@ -34,11 +35,13 @@ pub(in crate::engine) struct VersionTree<'a> {
     pub(in crate::engine) logs: Vec<LogSummary>,
     /// The busy files below level 0, as levels and positions.
     busy: Vec<(usize, usize)>,
+    /// The readers, if entries may have expired for them.
+    readers: Option<ReadPoints>,
     /// Made when the policy asks for it first.
     moved: OnceCell<MovedValues>,
 }
 
-/// The tree of `version` for the policy. No file pauses, and a reader may read at any sequence number.
+/// The tree of `version` for the policy. No file pauses, a reader may read at any sequence number, and nothing has expired.
 pub(in crate::engine) fn summary<'a>(
     version: &'a Version,
     work: &'a KeyspaceWork,
@@ -57,6 +60,7 @@ pub(in crate::engine) fn summary<'a>(
         allowed: work.allowed.clone(),
         logs,
         busy: busy.filter_map(|file| position(version, file)).collect(),
+        readers: None,
         moved: OnceCell::new(),
     }
 }
@@ -121,6 +125,8 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         pinned_bytes: pinned_bytes(version, &file.meta),
         transient_files: file.meta.transient_files(),
         log_bytes: file.meta.log_bytes(),
+        expired_bytes: 0,
+        is_expired: false,
         segments: file.meta.segments.iter().map(segment).collect(),
         visits: file.visits(),
         sealed: file.meta.sealed,
@@ -137,12 +143,6 @@ fn pinned_bytes(version: &Version, file: &FileMeta) -> u64 {
 }
 
 impl<'a> VersionTree<'a> {
-    /// The same tree, in which no reader reads below `oldest`, now or later.
-    pub(in crate::engine) fn read_from(mut self, oldest: SequenceNumber) -> Self {
-        self.oldest_reader = oldest;
-        self
-    }
-
     /// The same tree, of a keyspace that was not written to for this time.
     pub(in crate::engine) fn idle_for(mut self, time: Duration) -> Self {
         self.is_idle = policy::is_idle(time);
@@ -167,6 +167,27 @@ impl<'a> VersionTree<'a> {
                 .extend(paused.map(|(position, _)| (level, position)));
         }
         self
+    }
+
+    /// The same tree, read by `readers` alone, with what has expired for them.
+    pub(in crate::engine) fn read_at(mut self, readers: &ReadPoints) -> Self {
+        self.oldest_reader = readers.oldest();
+        self.readers = self.version.may_expire().then(|| readers.clone());
+        self
+    }
+
+    /// The bytes of entries of `file` that have expired, and whether nobody needs an entry of it.
+    fn expired(&self, file: &FileMeta) -> (u64, bool) {
+        let Some(readers) = &self.readers else {
+            return (0, false);
+        };
+        let moment = readers.earliest_moment(file.sequence_min());
+        let expired = file.expiring().map_or(0, |it| it.expired_bytes(moment));
+        let from = file.expired_from();
+        // A transaction with an older snapshot must find that the key was written.
+        let is_expired = from.is_some_and(|from| is_expired(from, moment))
+            && file.sequence_max() <= readers.oldest();
+        (expired, is_expired)
     }
 
     fn level(&self, level: usize) -> Option<&'a Level> {
@@ -273,8 +294,11 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
         let Some(file) = self.level(level).and_then(|files| files.file(position)) else {
             unreachable!("the policy asks for files of the tree")
         };
+        let (expired_bytes, is_expired) = self.expired(&file.meta);
         Cow::Owned(FileSummary {
             busy: self.is_busy(file.meta.number),
+            expired_bytes,
+            is_expired,
             ..describe(self.version, file)
         })
     }
@@ -341,6 +365,7 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
         let chunk = &self.version.levels()[level].chunks()[chunk];
         let extremes = chunk.extremes();
         let holds = |measure| chunk.sums().get(measure) > 0;
+        let now = self.readers.as_ref().map_or(0, ReadPoints::now);
         Bounds {
             tombstone_part_max: extremes.tombstone_part_max,
             segments_max: extremes.segments_max,
@@ -349,6 +374,12 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
             superseded_part_max: extremes.superseded_part_max,
             may_have_transient: holds(Measure::TransientBytes),
             may_have_logs: holds(Measure::LogBytes),
+            expired_part_max: if is_expired(extremes.expiry_min, now) {
+                1.0
+            } else {
+                0.0
+            },
+            may_be_expired: is_expired(extremes.expired_from_min, now),
         }
     }
 

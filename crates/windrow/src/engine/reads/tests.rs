@@ -183,7 +183,11 @@ fn seeks_agree_with_a_sorted_map() {
                 .rotate(std::slice::from_ref(&queue.keyspace))
                 .unwrap(),
             8 => {
-                let at = engine.visible.load(Ordering::Acquire);
+                let sequence = engine.visible.load(Ordering::Acquire);
+                let at = SnapshotPoint {
+                    sequence,
+                    moment: 0,
+                };
                 let view = engine.state_view(&queue.keyspace, Some(at)).unwrap();
                 views.push((view, now.clone()));
                 views.truncate(4);

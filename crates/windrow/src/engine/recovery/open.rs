@@ -104,6 +104,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
 
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    check_operators(&keyspaces)?;
     // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
@@ -176,6 +177,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    check_operators(&keyspaces)?;
     // The seals hold the lengths of value logs. Nothing is sealed on disk.
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
@@ -218,6 +220,19 @@ fn merge_operators(keyspaces: &[Arc<KeyspaceCore>]) -> Edit {
     Edit {
         records: keyspaces.iter().filter_map(record).collect(),
     }
+}
+
+/// Checks that no keyspace has a merge operator and entries that expire.
+///
+/// # Errors
+/// `InvalidArgument`: nothing on disk has changed, and an open without the operator succeeds.
+fn check_operators(keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
+    let expires =
+        |keyspace: &&Arc<KeyspaceCore>| keyspace.has_default_ttl() || keyspace.state().may_expire();
+    for keyspace in keyspaces.iter().filter(expires) {
+        keyspace.check_expiring()?;
+    }
+    Ok(())
 }
 
 fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {

@@ -11,9 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::replay::Target;
-use crate::base::{
-    Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SequenceNumber, Trailer,
-};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
 use crate::engine::KeyspaceCore;
 use crate::log::batch::Entry;
 use crate::manifest::names::FileName;
@@ -166,8 +164,8 @@ fn unknown_keyspace(id: KeyspaceId) -> Error {
     )
 }
 
-fn decode(entry: &Entry<'_>) -> Result<ValuePointer> {
-    ValuePointer::decode(entry.value).map_err(|error| {
+fn decode(pointer: &[u8]) -> Result<ValuePointer> {
+    ValuePointer::decode(pointer).map_err(|error| {
         let what = format!("an entry of the write-ahead log: {}", error.what);
         Error::new(ErrorKind::Corruption, what)
     })
@@ -175,10 +173,13 @@ fn decode(entry: &Entry<'_>) -> Result<ValuePointer> {
 
 impl Target for Recovery<'_> {
     fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
-        if entry.kind != Kind::ValueLogPointer || self.unflushed(entry)?.is_none() {
+        let Some(pointer) = entry.log_pointer() else {
+            return Ok(true);
+        };
+        if self.unflushed(entry)?.is_none() {
             return Ok(true);
         }
-        let pointer = decode(entry)?;
+        let pointer = decode(pointer)?;
         let file = self.file(entry.keyspace, &pointer)?;
         match self.values.read(&file, entry.key, &pointer) {
             Ok(_) => Ok(true),
@@ -191,8 +192,8 @@ impl Target for Recovery<'_> {
         let Some(keyspace) = self.unflushed(&entry)? else {
             return Ok(false);
         };
-        if entry.kind == Kind::ValueLogPointer {
-            let pointer = decode(&entry)?;
+        if let Some(pointer) = entry.log_pointer() {
+            let pointer = decode(pointer)?;
             self.file(entry.keyspace, &pointer)?;
             self.note(entry.sequence, &pointer, is_durable)?;
         }

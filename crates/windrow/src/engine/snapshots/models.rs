@@ -27,7 +27,7 @@ impl Model {
     }
 
     fn acquire(&self) -> SequenceNumber {
-        self.snapshots.acquire(&self.visible)
+        self.snapshots.acquire(&self.visible, || 0).sequence
     }
 
     /// Makes the versions up to `sequence` visible, as the leader of their group.
@@ -37,12 +37,12 @@ impl Model {
 
     /// The versions that a compaction keeps, newest first.
     fn merge(&self) -> Vec<SequenceNumber> {
-        let readers: ReadPoints = self.snapshots.read_points(&self.visible);
+        let readers: ReadPoints = self.snapshots.read_points(&self.visible, || 0);
         let mut newer = None;
         let mut kept = Vec::new();
         for sequence in VERSIONS {
             let entry = Trailer::new(sequence, Kind::Value);
-            let verdict = keep(entry, newer, &readers, || true);
+            let verdict = keep(entry, newer, false, &readers, || true);
             if verdict == Verdict::Keep {
                 kept.push(sequence);
             }

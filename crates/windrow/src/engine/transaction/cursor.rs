@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use super::TransactionCore;
 use super::written::{Below, Own};
-use crate::base::Result;
+use crate::base::{Moment, Result};
 use crate::engine::{KeyspaceCore, StateCursor};
 use crate::merge_operator::{Chain, KeyspaceOperator};
 use crate::options::Isolation;
@@ -109,12 +109,13 @@ pub(crate) struct TransactionCursor<'a> {
     shown: Shown,
     /// The position: the key that is shown, or the last removal that was passed.
     key: Vec<u8>,
-    /// The value of an own write.
+    /// The value of an own write, and when it expires.
     value: Vec<u8>,
     /// Own operands, and the value that they are folded to.
     operands: Chain,
     folded: OnceCell<Vec<u8>>,
     operator: Arc<KeyspaceOperator>,
+    expiry: Option<Moment>,
     passed: Option<Passed>,
 }
 
@@ -139,6 +140,7 @@ impl<'a> TransactionCursor<'a> {
             operands: Chain::default(),
             folded: OnceCell::new(),
             operator: keyspace.operator(),
+            expiry: None,
             passed: None,
         }
     }
@@ -184,6 +186,16 @@ impl<'a> TransactionCursor<'a> {
         self.operator
             .full_merge(&self.key, base, &self.operands, &mut value)?;
         Ok(self.folded.get_or_init(|| value))
+    }
+
+    /// When the entry expires; `None` if it never does, and while invalid.
+    pub(crate) fn expiry(&self) -> Option<Moment> {
+        match self.shown {
+            // Where operators fold, nothing expires.
+            Shown::Nothing | Shown::Operands(_) => None,
+            Shown::Base => self.base.expiry(),
+            Shown::Own => self.expiry,
+        }
     }
 
     /// Moves to the first entry; returns whether it exists.
@@ -305,8 +317,9 @@ impl<'a> TransactionCursor<'a> {
             self.folded.take();
             let shown = match own {
                 Own::Decided(None) => None,
-                Own::Decided(Some(value)) => {
-                    self.value.extend_from_slice(value);
+                Own::Decided(Some(written)) => {
+                    self.value.extend_from_slice(&written.value);
+                    self.expiry = written.expiry;
                     Some(Shown::Own)
                 }
                 Own::Operands(below, operands) => {

@@ -42,9 +42,9 @@ use std::time::Duration;
 use super::commit::condition::Condition;
 use super::commit::read_set::ReadSet;
 use super::locks::Mode;
-use super::{Engine, KeyspaceCore};
+use super::{Engine, KeyspaceCore, SnapshotPoint, Stored};
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
-use crate::base::{Error, Held, Result, SequenceNumber};
+use crate::base::{Error, Held, Moment, Result, SequenceNumber};
 use crate::merge_operator::Chain;
 use crate::options::{Durability, Isolation};
 use crate::read::visible::KeyRange;
@@ -55,7 +55,7 @@ pub(crate) use retry::TRIES_MAX;
 pub(crate) use single_key::Change;
 pub(crate) use write_set::SavepointId;
 use write_set::WriteSet;
-use written::{Below, Own};
+use written::{Base, Below, Own};
 
 /// A smaller change of the memory in use is not counted yet, in bytes.
 const COUNTED_BYTES_MIN: u64 = 1024;
@@ -84,6 +84,8 @@ impl Intent {
 #[derive(Debug)]
 pub(crate) struct TransactionCore {
     since: SequenceNumber,
+    /// The moment at which it reads what it has not written itself, except under locks.
+    moment: Moment,
     isolation: Isolation,
     reads: RefCell<ReadSet>,
     writes: RefCell<WriteSet>,
@@ -95,10 +97,11 @@ pub(crate) struct TransactionCore {
 }
 
 impl TransactionCore {
-    /// A transaction that reads at `since`, of which the caller holds a snapshot (I1).
-    pub(crate) fn new(engine: &Engine, since: SequenceNumber, isolation: Isolation) -> Self {
+    /// A transaction that reads at `at`, of which the caller holds a snapshot (I1).
+    pub(crate) fn new(engine: &Engine, at: SnapshotPoint, isolation: Isolation) -> Self {
         Self {
-            since,
+            since: at.sequence,
+            moment: at.moment,
             isolation,
             reads: RefCell::default(),
             writes: RefCell::default(),
@@ -109,11 +112,11 @@ impl TransactionCore {
     }
 
     /// The same, with locks. It waits for each at most for `timeout`.
-    pub(crate) fn locking(engine: &Engine, since: SequenceNumber, timeout: Duration) -> Self {
+    pub(crate) fn locking(engine: &Engine, at: SnapshotPoint, timeout: Duration) -> Self {
         let locks = TransactionLocks::new(&engine.locks, timeout);
         Self {
             locks: Some(RefCell::new(locks)),
-            ..Self::new(engine, since, Isolation::Serializable)
+            ..Self::new(engine, at, Isolation::Serializable)
         }
     }
 
@@ -140,7 +143,7 @@ impl TransactionCore {
         }
         match own {
             None => self.get_below(engine, keyspace, key, intent),
-            Some(Own::Decided(value)) => Ok(value.map(<[u8]>::to_vec)),
+            Some(Own::Decided(written)) => Ok(written.map(|it| it.value.clone())),
             Some(Own::Operands(Below::Written(base), operands)) => {
                 fold(keyspace, key, base, operands).map(Some)
             }
@@ -166,7 +169,7 @@ impl TransactionCore {
             return locks.read(engine, keyspace, key, intent.mode());
         }
         self.note_key(keyspace, key, intent);
-        engine.get(keyspace, key, Some(self.since), |found| found.to_vec())
+        engine.get(keyspace, key, Some(self.at()), |found| found.to_vec())
     }
 
     /// The values of `keys`.
@@ -195,14 +198,21 @@ impl TransactionCore {
         for key in &read {
             self.note_key(keyspace, key, Intent::Plain);
         }
-        let found = engine.multi_get(keyspace, &read, Some(self.since))?;
+        let found = engine.multi_get(keyspace, &read, Some(self.at()))?;
         let mut found = found.into_iter();
         let value = |key: &[u8]| match written(&key) {
-            Some(Own::Decided(value)) => value.map(<[u8]>::to_vec),
+            Some(Own::Decided(written)) => written.map(|it| it.value.clone()),
             Some(Own::Operands(..)) => unreachable!("no key has operands"),
             None => found.next().flatten(),
         };
         Ok(keys.map(value).collect())
+    }
+
+    fn at(&self) -> SnapshotPoint {
+        SnapshotPoint {
+            sequence: self.since,
+            moment: self.moment,
+        }
     }
 
     fn note_key(&self, keyspace: &Arc<KeyspaceCore>, key: &[u8], intent: Intent) {
@@ -229,7 +239,7 @@ impl TransactionCore {
         engine: &Engine,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
-        value: Option<&[u8]>,
+        stored: Option<Stored<'_>>,
     ) -> Result<()> {
         self.check_reads()?;
         if let Some(locks) = &self.locks {
@@ -237,7 +247,7 @@ impl TransactionCore {
             locks.take(engine, keyspace, key, Mode::Exclusive)?;
         }
         let mut writes = self.writes.borrow_mut();
-        writes.put(keyspace, key, value.map(<[u8]>::to_vec))?;
+        writes.put(keyspace, key, stored.map_or(Base::Removed, Base::of))?;
         drop(writes);
         self.count_memory();
         Ok(())
@@ -331,7 +341,7 @@ impl TransactionCore {
         keyspace: &Arc<KeyspaceCore>,
         range: KeyRange,
     ) -> Result<TransactionCursor<'_>> {
-        let view = engine.state_view(keyspace, Some(self.since))?;
+        let view = engine.state_view(keyspace, Some(self.at()))?;
         let base = view.cursor(range.clone());
         Ok(TransactionCursor::new(self, keyspace, range, base))
     }

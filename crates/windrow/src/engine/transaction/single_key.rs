@@ -51,12 +51,16 @@ impl Engine {
         loop {
             let read = self.get_newest(keyspace, key, &mut value)?;
             let change = decide(read.is_found.then_some(&value[..]));
+            let stored;
             let (kind, new) = match &change {
                 Change::Keep => return Ok((read.is_found.then_some(value), change)),
-                Change::Put(new) => (Kind::Value, new.as_ref()),
+                Change::Put(new) => {
+                    options::check_value(new.as_ref())?;
+                    stored = self.stored(keyspace, new.as_ref())?;
+                    (stored.kind, &stored.bytes[..])
+                }
                 Change::Remove => (Kind::Tombstone, &[][..]),
             };
-            options::check_value(new)?;
             let write = Write::One {
                 keyspace,
                 kind,

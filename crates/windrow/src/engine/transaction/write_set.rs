@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::deleted_ranges::{Added, DeletedRanges};
 use super::written::{Base, ENTRY_BYTES_MAX, Own, Written};
+use crate::base::expiry::put_expiring;
 use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, KeyspaceId, Kind, Result};
 use crate::engine::locks::Owner;
@@ -85,7 +86,7 @@ impl EncodedWrites {
     fn put(&mut self, keyspace: KeyspaceId, kind: Kind, key: &[u8], value: &[u8]) {
         batch::put_entry(&mut self.entries, keyspace, kind, key, value);
         self.count += 1;
-        if kind == Kind::Value {
+        if kind.lasting() == Kind::Value {
             self.longest = self.longest.max(key.len() + value.len());
         }
     }
@@ -145,7 +146,7 @@ impl WriteSet {
         self.keyspaces.iter().all(is_empty)
     }
 
-    /// Sets the value of `key`, or removes it.
+    /// Makes `base` what `key` has: a value, or nothing.
     ///
     /// # Errors
     /// `InvalidArgument` if the set gets larger than 1 GiB (I3). Nothing has changed then.
@@ -153,9 +154,9 @@ impl WriteSet {
         &mut self,
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
-        value: Option<Vec<u8>>,
+        base: Base,
     ) -> Result<()> {
-        let written = Written::new(value.map_or(Base::Removed, Base::Value));
+        let written = Written::new(base);
         let bytes = self.bytes + written.entries_bytes(key.len());
         let mut changes_bytes = self.changes_bytes;
         if !self.savepoints.is_empty() {
@@ -434,6 +435,7 @@ impl WriteSet {
             entries: Vec::with_capacity(self.bytes),
             ..EncodedWrites::default()
         };
+        let mut expiring = Vec::new();
         for writes in &self.keyspaces {
             let KeyspaceWrites {
                 keyspace,
@@ -452,7 +454,14 @@ impl WriteSet {
                 match &written.base {
                     Base::Unwritten => {}
                     Base::Removed => encoded.put(id, Kind::Tombstone, key, &[]),
-                    Base::Value(value) => encoded.put(id, Kind::Value, key, value),
+                    Base::Value(written) => match written.expiry {
+                        Some(expiry) => {
+                            expiring.clear();
+                            put_expiring(&mut expiring, expiry, &written.value);
+                            encoded.put(id, Kind::ExpiringValue, key, &expiring);
+                        }
+                        None => encoded.put(id, Kind::Value, key, &written.value),
+                    },
                 }
                 for position in 0..written.operands.len() {
                     encoded.put(id, Kind::Operand, key, written.operands.get(position));

@@ -5,6 +5,9 @@
 //!
 //! Concurrency: owned by one thread.
 
+use crate::base::expiry::split_expiring;
+use crate::base::{Kind, Moment};
+use crate::engine::Stored;
 use crate::merge_operator::Chain;
 
 /// The most bytes of an encoded entry beside its key and value.
@@ -17,7 +20,15 @@ pub(super) enum Base {
     #[default]
     Unwritten,
     Removed,
-    Value(Vec<u8>),
+    Value(WrittenValue),
+}
+
+/// A value that the transaction has written. The transaction sees it until its end, whenever it expires.
+#[derive(Debug)]
+pub(super) struct WrittenValue {
+    pub(super) value: Vec<u8>,
+    /// When it expires, if ever.
+    pub(super) expiry: Option<Moment>,
 }
 
 /// The writes to a key: the last value or removal, and the operands that came after it.
@@ -31,7 +42,7 @@ pub(super) struct Written {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Own<'a> {
     /// It has this value, or none.
-    Decided(Option<&'a [u8]>),
+    Decided(Option<&'a WrittenValue>),
     /// These operands are folded on a base that the transaction has written, or on what the key has otherwise.
     Operands(Below<'a>, &'a Chain),
 }
@@ -51,6 +62,21 @@ pub(super) enum Below<'a> {
     Unwritten,
 }
 
+impl Base {
+    /// What a write makes of its key that stores this.
+    pub(super) fn of(stored: Stored<'_>) -> Self {
+        let (expiry, value) = match stored.kind {
+            Kind::Tombstone => return Self::Removed,
+            Kind::ExpiringValue => {
+                let (expiry, value) = split_expiring(&stored.bytes);
+                (Some(expiry), value.to_vec())
+            }
+            _ => (None, stored.bytes.into_owned()),
+        };
+        Self::Value(WrittenValue { value, expiry })
+    }
+}
+
 impl Written {
     pub(super) fn new(base: Base) -> Self {
         let operands = Chain::new(false);
@@ -59,16 +85,18 @@ impl Written {
 
     /// What it says of its key, which is in a range that the transaction deleted before, or not.
     pub(super) fn own(&self, is_deleted: bool) -> Own<'_> {
-        let below = match &self.base {
-            Base::Unwritten if is_deleted => Below::Written(None),
-            Base::Unwritten => Below::Unwritten,
-            Base::Removed => Below::Written(None),
-            Base::Value(value) => Below::Written(Some(value)),
+        let written = match &self.base {
+            Base::Unwritten if !is_deleted => {
+                return Own::Operands(Below::Unwritten, &self.operands);
+            }
+            Base::Unwritten | Base::Removed => None,
+            Base::Value(written) => Some(written),
         };
-        match below {
-            Below::Written(value) if self.operands.len() == 0 => Own::Decided(value),
-            below => Own::Operands(below, &self.operands),
+        if self.operands.len() == 0 {
+            return Own::Decided(written);
         }
+        let value = written.map(|it| &it.value[..]);
+        Own::Operands(Below::Written(value), &self.operands)
     }
 
     /// Whether it replaces what the key has otherwise.
@@ -83,7 +111,7 @@ impl Written {
     /// The bytes of its values.
     pub(super) fn value_bytes(&self) -> usize {
         let base = match &self.base {
-            Base::Value(value) => value.len(),
+            Base::Value(written) => written.value.len(),
             Base::Unwritten | Base::Removed => 0,
         };
         base + self.operands.bytes()

@@ -164,13 +164,41 @@ fn one_entry() -> Vec<u8> {
 
 #[test]
 fn kinds_are_checked() {
-    let sound = [Kind::ValueLogPointer, Kind::Operand, Kind::RangeTombstone].map(Kind::code);
+    let sound = [
+        Kind::ValueLogPointer,
+        Kind::Operand,
+        Kind::RangeTombstone,
+        Kind::ExpiringValue,
+        Kind::ExpiringValueLogPointer,
+    ];
+    let sound = sound.map(Kind::code);
     for code in (2..=255).filter(|code| !sound.contains(code)) {
         let mut payload = one_entry();
         payload[1] = code;
         let error = decode(&payload).unwrap_err();
         assert_eq!(error.unsupported, RESERVED_KINDS.contains(&code), "{code}");
         assert_eq!(error.offset, 1);
+    }
+}
+
+#[test]
+fn entries_that_expire_have_an_expiry() {
+    let most = [
+        (Kind::ExpiringValue, usize::MAX),
+        (Kind::ExpiringValueLogPointer, POINTER_BYTES_MAX),
+    ];
+    for (kind, most) in most {
+        for length in [0, 5, 6, 7, 6 + POINTER_BYTES_MAX, 7 + POINTER_BYTES_MAX] {
+            let mut payload = Vec::new();
+            put_count(&mut payload, 1);
+            put_entry(&mut payload, KeyspaceId(1), kind, b"key", &vec![7; length]);
+            let is_sound = length >= 6 && length - 6 <= most;
+            assert_eq!(
+                decode_from(BASE, &payload).is_ok(),
+                is_sound,
+                "{kind:?} {length}"
+            );
+        }
     }
 }
 

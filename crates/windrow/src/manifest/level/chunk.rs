@@ -5,6 +5,7 @@
 //!
 //! Concurrency: immutable, except for a count of visits; shared freely.
 
+use crate::base::Moment;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -45,6 +46,10 @@ pub(crate) struct Extremes {
     /// Of files with several segments: the fewest bytes, and the largest superseded part.
     pub(crate) segmented_bytes_min: u64,
     pub(crate) superseded_part_max: f64,
+    /// When the first entry of a file expires, and from when on a file has only [expired entries and
+    /// tombstones](crate::table::FileMeta::expired_from); the largest number if that never happens.
+    pub(crate) expiry_min: Moment,
+    pub(crate) expired_from_min: Moment,
 }
 
 /// The n-th segments of the files of a chunk, for an n above 0.
@@ -199,6 +204,8 @@ impl Extremes {
     fn of(files: &[Shared<FileHandle>]) -> Self {
         let mut all = Self {
             segmented_bytes_min: u64::MAX,
+            expiry_min: Moment::MAX,
+            expired_from_min: Moment::MAX,
             ..Self::default()
         };
         for file in files {
@@ -209,6 +216,10 @@ impl Extremes {
             };
             all.tombstone_part_max = all.tombstone_part_max.max(part);
             all.segments_max = all.segments_max.max(meta.segments.len());
+            let earliest = meta.expiring().map(|expiring| expiring.earliest);
+            all.expiry_min = all.expiry_min.min(earliest.unwrap_or(Moment::MAX));
+            let from = meta.expired_from().unwrap_or(Moment::MAX);
+            all.expired_from_min = all.expired_from_min.min(from);
             if meta.segments.len() > 1 {
                 all.segmented_bytes_min = all.segmented_bytes_min.min(meta.bytes());
                 all.superseded_part_max = all.superseded_part_max.max(meta.superseded_part());

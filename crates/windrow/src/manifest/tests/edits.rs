@@ -120,6 +120,7 @@ fn one_of_each() -> Edit {
                 keyspace,
                 name: "an operator".to_owned(),
             },
+            Record::ExpiredBy(1 << 41),
             Record::DropKeyspace(keyspace),
             Record::RenameKeyspace {
                 keyspace,

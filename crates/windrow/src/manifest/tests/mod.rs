@@ -128,6 +128,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
             range_tombstones: 0,
+            expiring: None,
             references: SegmentReferences::default(),
         }]
         .into(),
@@ -364,6 +365,7 @@ impl History {
                     offset: sequence,
                 });
                 records.push(Record::Flushed { keyspace, sequence });
+                records.push(Record::ExpiredBy(u64::from(third) << 30));
             }
             (9, Some(&keyspace)) if third % 4 == 1 => {
                 // The name of another keyspace, of this one, or of none.

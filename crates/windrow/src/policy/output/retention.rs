@@ -14,18 +14,24 @@
 //! A range tombstone is a newer version of every older entry in its range. It is itself superseded by a newer one
 //! around it, and spent if nothing deeper may be in its range; versions of its first key alone do not supersede it.
 //!
+//! An entry that expires is *expired* if every reader that sees it reads at its expiry or later. It counts as a tombstone
+//! then, and is written as one if it is not spent.
+//!
 //! A flush follows the same rule, with deeper levels that may hold every key.
 
-use crate::base::{SequenceNumber, Trailer};
+use crate::base::expiry::is_expired;
+use crate::base::{Moment, SequenceNumber, Trailer};
 
-/// The sequence numbers that readers read at, now and from now on.
+/// The sequence numbers and moments that readers read at, now and from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadPoints {
-    /// The sequence numbers of live snapshots, ascending. Running reads are not among them: they
-    /// hold the state that they began with, and its files.
-    snapshots: Box<[SequenceNumber]>,
+    /// The sequence numbers of live snapshots, ascending, and their moments, which ascend, too. Running reads are not
+    /// among them: they hold the state that they began with, and its files.
+    snapshots: Box<[(SequenceNumber, Moment)]>,
     /// The newest visible sequence number: later readers read at it or above.
     visible: SequenceNumber,
+    /// The present moment: later readers read at it or later.
+    now: Moment,
 }
 
 /// Whether an entry is kept, and why not.
@@ -37,22 +43,58 @@ pub(crate) enum Verdict {
     Joins,
     /// A newer version hides it from every reader.
     Superseded,
-    /// A tombstone that hides nothing.
+    /// A tombstone, or an expired entry, that hides nothing.
     Spent,
 }
 
 impl ReadPoints {
-    /// Readers at `snapshots`, in any order, and at `visible` or later.
+    /// Readers at `snapshots`, in any order, and at `visible` and `now` or later. A snapshot of a higher number than
+    /// another one has no earlier moment.
     ///
-    /// The caller takes `visible` before it collects `snapshots`. A snapshot that is registered later
-    /// then has `visible` or a higher number.
-    pub(crate) fn new(mut snapshots: Vec<SequenceNumber>, visible: SequenceNumber) -> Self {
+    /// The caller takes `visible` and `now` before it collects `snapshots`. A snapshot that is registered later
+    /// then has these or higher ones.
+    pub(crate) fn new(
+        mut snapshots: Vec<(SequenceNumber, Moment)>,
+        visible: SequenceNumber,
+        now: Moment,
+    ) -> Self {
         snapshots.sort_unstable();
-        snapshots.dedup();
+        snapshots.dedup_by_key(|(sequence, _)| *sequence);
         Self {
             snapshots: snapshots.into(),
             visible,
+            now,
         }
+    }
+
+    /// Readers at `snapshots` and at `visible` or later, for whom nothing has expired.
+    #[cfg(test)]
+    pub(crate) fn without_clock(snapshots: Vec<SequenceNumber>, visible: SequenceNumber) -> Self {
+        let snapshots = snapshots.into_iter().map(|sequence| (sequence, 0));
+        Self::new(snapshots.collect(), visible, 0)
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// The earliest moment at which a reader reads that sees an entry of `sequence`.
+    pub(crate) fn earliest_moment(&self, sequence: SequenceNumber) -> Moment {
+        let position = self.position(sequence);
+        let snapshot = self.snapshots.get(position);
+        snapshot.map_or(self.now, |(_, moment)| self.now.min(*moment))
+    }
+
+    /// Whether an entry of `sequence` that expires at `expiry` is expired for every reader that sees it.
+    pub(crate) fn finds_expired(&self, sequence: SequenceNumber, expiry: Moment) -> bool {
+        is_expired(expiry, self.earliest_moment(sequence))
+    }
+
+    /// The position of the first snapshot that sees an entry of `sequence`.
+    fn position(&self, sequence: SequenceNumber) -> usize {
+        self.snapshots
+            .partition_point(|(point, _)| *point < sequence)
     }
 
     /// Whether a reader reads, or may come to read, at `sequence` or later but before `newer`.
@@ -60,16 +102,15 @@ impl ReadPoints {
         if newer > self.visible {
             return true;
         }
-        let position = self.snapshots.partition_point(|&point| point < sequence);
         self.snapshots
-            .get(position)
-            .is_some_and(|&point| point < newer)
+            .get(self.position(sequence))
+            .is_some_and(|(point, _)| *point < newer)
     }
 
     /// The lowest sequence number that a reader reads at or may come to read at.
     pub(crate) fn oldest(&self) -> SequenceNumber {
-        let oldest = self.snapshots.first().copied().unwrap_or(self.visible);
-        oldest.min(self.visible)
+        let oldest = self.snapshots.first().map(|(sequence, _)| *sequence);
+        oldest.unwrap_or(self.visible).min(self.visible)
     }
 }
 
@@ -142,11 +183,13 @@ pub(crate) fn hides_all(
 
 /// Decides about one entry that is no range tombstone.
 ///
-/// `newer` is the [next newer version](Met::nearest) of its key that the job met, kept or not. `deeper` says whether a level
-/// below the job's target may hold the key; it is called only for a tombstone that every reader sees.
+/// `newer` is the [next newer version](Met::nearest) of its key that the job met, kept or not. `has_expired` says whether
+/// the entry is expired. `deeper` says whether a level below the job's target may hold the key; it is called only for a
+/// tombstone or an expired entry that every reader sees.
 pub(crate) fn keep(
     entry: Trailer,
     newer: Option<Met>,
+    has_expired: bool,
     readers: &ReadPoints,
     deeper: impl FnOnce() -> bool,
 ) -> Verdict {
@@ -158,7 +201,7 @@ pub(crate) fn keep(
         } else {
             Verdict::Joins
         }
-    } else if entry.is_tombstone() && sequence <= readers.oldest() && !deeper() {
+    } else if (has_expired || entry.is_tombstone()) && sequence <= readers.oldest() && !deeper() {
         Verdict::Spent
     } else {
         Verdict::Keep

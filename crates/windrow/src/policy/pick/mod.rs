@@ -3,13 +3,15 @@
 //! [`plan`] takes the first of these that is possible:
 //!
 //! 1. A [resize](resize): one level more or less. No file moves.
-//! 2. A [trivial move](trivial_move) of a run of level 0, or of a file of a level that is due. Trivial moves cost
+//! 2. A drop of files whose entries have all [expired]. It costs nothing.
+//! 3. A [trivial move](trivial_move) of a run of level 0, or of a file of a level that is due. Trivial moves cost
 //!    nothing, and they take away data that a compaction from above would have to rewrite.
-//! 3. A [compaction] out of the level with the highest score.
-//! 4. A [tombstone-density compaction](tombstone_density).
-//! 5. A [transient-debt compaction](transient_debt).
-//! 6. A [pointer rewrite](pointer_rewrite).
-//! 7. A [consolidation] of a file's segments, then a read-triggered compaction of level 0.
+//! 4. A [compaction] out of the level with the highest score.
+//! 5. A [tombstone-density compaction](tombstone_density).
+//! 6. A rewrite of a file with many [expired] entries.
+//! 7. A [transient-debt compaction](transient_debt).
+//! 8. A [pointer rewrite](pointer_rewrite).
+//! 9. A [consolidation] of a file's segments, then a read-triggered compaction of level 0.
 //!
 //! [`plan_range`] plans a manual compaction.
 //!
@@ -20,6 +22,7 @@
 
 mod compaction;
 mod consolidation;
+mod expired;
 mod groups;
 mod inputs;
 mod plan;
@@ -56,6 +59,9 @@ pub(crate) fn plan<K: Ord + Clone>(
     if let Some(level_count) = resize::resized(tree, options) {
         return Plan::Resize { level_count };
     }
+    if let Some(plan) = expired::drop_files(tree) {
+        return plan;
+    }
     let limits = segment_limits(tree, options);
     let rules = Rules::of(tree, options, &limits);
     let groups = groups(tree);
@@ -88,6 +94,7 @@ pub(crate) fn plan<K: Ord + Clone>(
     }
     let first = if is_level_one_reserved { 2 } else { 1 };
     tombstone_density::compact(tree, rules, options, &groups, first)
+        .or_else(|| expired::rewrite(tree, rules, options, &groups, first))
         .or_else(|| transient_debt::compact(tree, rules, options, first))
         .or_else(|| pointer_rewrite::rewrite(tree, rules, first))
         .or_else(|| consolidation::consolidate(tree, rules, first))

@@ -18,6 +18,11 @@ pub(crate) enum Plan<K> {
         upper: FileNumber,
         claim: Claim<K>,
     },
+    /// Remove `files` of `level` by an edit alone: no reader sees an entry of them.
+    Drop {
+        level: usize,
+        files: Vec<FileNumber>,
+    },
     Compact(Compaction<K>),
 }
 
@@ -53,6 +58,8 @@ pub(crate) enum Purpose {
     PointerRewrite,
     /// Fewer runs for reads.
     Consolidation,
+    /// Space of expired entries.
+    Expiry,
 }
 
 impl Purpose {
@@ -62,13 +69,14 @@ impl Purpose {
             Self::Tree => "tree",
             Self::PointerRewrite => "pointer-rewrite",
             Self::Consolidation => "consolidation",
+            Self::Expiry => "expiry",
         }
     }
 
     /// How the I/O statistics count the bytes that such a compaction reads, and those that it writes to new tables.
     pub(crate) fn causes(self) -> (Cause, Cause) {
         match self {
-            Self::Tree => (Cause::Read, Cause::Rewrite),
+            Self::Tree | Self::Expiry => (Cause::Read, Cause::Rewrite),
             Self::PointerRewrite => (Cause::PointerRewriteRead, Cause::PointerRewrite),
             Self::Consolidation => (Cause::ConsolidationRead, Cause::Consolidation),
         }

@@ -49,7 +49,7 @@ impl<K: Ord + Clone> ManualCompaction<'_, K> {
 /// data, and drops what no reader needs. Newer entries stay, or the compaction might never end.
 ///
 /// Nothing is appended in the deepest level, because tombstones must meet what they hide. Old files there with
-/// tombstones, several segments or perhaps operands are rewritten in place, each once. So are files to which other
+/// tombstones, expired entries, several segments or perhaps operands are rewritten in place, each once. So are files to which other
 /// compactions have appended meanwhile, and files that refer to transient logs, unless compactions never put values in
 /// place.
 ///
@@ -82,7 +82,10 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let level = tree.deepest_level();
         let is_due = |&file: &usize| {
             let file = tree.file(level, file);
-            let is_untidy = file.tombstones > 0 || file.segments.len() > 1 || wanted.folds;
+            let is_untidy = file.tombstones > 0
+                || file.expired_bytes > 0
+                || file.segments.len() > 1
+                || wanted.folds;
             let is_old = is_untidy && file.number < wanted.before;
             let mut later = file.segments.iter().skip(1);
             let was_appended = later.any(|segment| segment.sequence_min <= wanted.through);

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod append;
+mod expired;
 mod garbage_collection;
 mod garnering;
 mod ingestion;

@@ -64,6 +64,11 @@ pub(crate) fn parse_file(text: &str) -> FileSummary<u32> {
             "sealed" => file.sealed = true,
             "tombstones" => file.tombstones = 5,
             "newest" => file.sequence_max = value.into(),
+            "expired" => {
+                file.expired_bytes = u64::from(value) * KIB;
+                file.is_expired = file.expired_bytes >= file.bytes;
+            }
+            "valuelogs" => file.log_bytes = u64::from(value) * KIB,
             "visits" => file.visits = value.into(),
             "apart" => {
                 file.transient_bytes = u64::from(value) * KIB;
@@ -106,6 +111,10 @@ pub(crate) fn show(plan: &Plan<u32>) -> String {
             let (smallest, largest) = (claim.smallest, claim.largest);
             return format!("move L{level} {} over {smallest}-{largest}", upper.0);
         }
+        Plan::Drop { level, files } => {
+            let files: Vec<String> = files.iter().map(|file| file.0.to_string()).collect();
+            return format!("drop L{level}: {}", files.join(" "));
+        }
         Plan::Compact(compaction) => compaction,
     };
     let verb = match purpose {
@@ -113,6 +122,7 @@ pub(crate) fn show(plan: &Plan<u32>) -> String {
         Purpose::Tree => "compact",
         Purpose::PointerRewrite => "rewrite pointers of",
         Purpose::Consolidation => "consolidate",
+        Purpose::Expiry => "rewrite expired of",
     };
     let is_inside = *purpose != Purpose::Tree || claim.level == *level;
     assert_eq!(claim.level, level + usize::from(!is_inside));

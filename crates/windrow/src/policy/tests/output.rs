@@ -43,9 +43,11 @@ fn entries_are_kept_for_readers_and_for_what_they_hide() {
         (5, Tombstone, Some(7), &[6], 9, false, Spent),
         (5, Tombstone, Some(7), &[4, 6], 9, false, Keep),
     ] {
-        let readers = ReadPoints::new(snapshots.to_vec(), visible);
+        let readers = ReadPoints::without_clock(snapshots.to_vec(), visible);
         let met = newer.map(|newer| Met::new(Trailer::new(newer, Value), Keep));
-        let verdict = keep(Trailer::new(sequence, kind), met, &readers, || deeper);
+        let verdict = keep(Trailer::new(sequence, kind), met, false, &readers, || {
+            deeper
+        });
         assert_eq!(
             verdict, expected,
             "{sequence} {kind:?} below {newer:?}, readers {readers:?}, deeper {deeper}"
@@ -78,9 +80,9 @@ fn versions_join_the_operands_that_readers_see_them_through() {
         (5, Value, Some((7, Operand, Superseded)), &[7], Superseded),
         (5, Value, Some((7, Operand, Superseded)), &[6], Keep),
     ] {
-        let readers = ReadPoints::new(snapshots.to_vec(), 9);
+        let readers = ReadPoints::without_clock(snapshots.to_vec(), 9);
         let met = newer.map(|(newer, kind, verdict)| Met::new(Trailer::new(newer, kind), verdict));
-        let verdict = keep(Trailer::new(sequence, kind), met, &readers, || true);
+        let verdict = keep(Trailer::new(sequence, kind), met, false, &readers, || true);
         assert_eq!(
             verdict, expected,
             "{sequence} {kind:?} below {newer:?}, {snapshots:?}"
@@ -105,7 +107,7 @@ fn range_tombstones_are_kept_for_readers_and_for_what_they_hide() {
         (5, Some(7), &[4, 7], 9, true, Superseded),
         (5, Some(10), NONE, 9, true, Keep),
     ] {
-        let readers = ReadPoints::new(snapshots.to_vec(), visible);
+        let readers = ReadPoints::without_clock(snapshots.to_vec(), visible);
         let verdict = keep_range(sequence, around, &readers, || deeper);
         assert_eq!(
             verdict, expected,
@@ -123,7 +125,7 @@ fn a_file_is_hidden_if_no_reader_is_between_its_entries_and_the_range_tombstone(
         (&[6], 9, false),
         (&[], 6, false),
     ] {
-        let readers = ReadPoints::new(snapshots.to_vec(), visible);
+        let readers = ReadPoints::without_clock(snapshots.to_vec(), visible);
         assert_eq!(hides_all(7, 3, &readers), expected, "{readers:?}");
     }
 }
@@ -144,10 +146,10 @@ fn a_range_tombstone_is_a_newer_version_of_what_it_covers() {
         (Some((7, Operand)), Some(6), &[5], Keep),
         (Some((7, Value)), Some(8), &[7], Superseded),
     ] {
-        let readers = ReadPoints::new(snapshots.to_vec(), 9);
+        let readers = ReadPoints::without_clock(snapshots.to_vec(), 9);
         let newer = newer.map(|(newer, kind)| Met::new(Trailer::new(newer, kind), Keep));
         let nearest = Met::nearest(newer, deleted);
-        let verdict = keep(Trailer::new(5, Value), nearest, &readers, || true);
+        let verdict = keep(Trailer::new(5, Value), nearest, false, &readers, || true);
         assert_eq!(verdict, expected, "{newer:?}, {deleted:?}, {snapshots:?}");
     }
 }

@@ -117,6 +117,7 @@ impl Tree<'_> {
                 upper,
                 claim,
             } => self.move_down(level, upper, &claim),
+            Plan::Drop { .. } => unreachable!("no simulated entry expires"),
             Plan::Compact(compaction) => self.compact(&compaction),
         };
         self.jobs += 1;

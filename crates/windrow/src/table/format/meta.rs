@@ -5,9 +5,10 @@
 use std::ops::Deref;
 use std::slice;
 
-use crate::base::{FileNumber, SegmentId, SequenceNumber};
+use crate::base::{FileNumber, Moment, SegmentId, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
+use super::expiring::Expiring;
 use super::references::SegmentReferences;
 
 /// What the manifest records of one segment.
@@ -30,6 +31,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) footer_checksum: u32,
     /// How many of its entries are range tombstones; they are among the tombstones too.
     pub(crate) range_tombstones: u32,
+    /// Its entries that expire, if there are any.
+    pub(crate) expiring: Option<Box<Expiring>>,
     pub(crate) references: SegmentReferences,
 }
 
@@ -223,6 +226,19 @@ impl FileMeta {
     /// The range tombstones of all segments.
     pub(crate) fn range_tombstones(&self) -> u64 {
         self.sum(|segment| segment.range_tombstones.into())
+    }
+
+    /// The entries of all segments that expire, if there are any.
+    pub(crate) fn expiring(&self) -> Option<Expiring> {
+        let expiring = self.segments.iter().filter_map(|it| it.expiring.as_deref());
+        expiring.copied().reduce(Expiring::and)
+    }
+
+    /// From which moment on each of its entries is expired or a tombstone of one key. `None` if others stay for ever.
+    pub(crate) fn expired_from(&self) -> Option<Moment> {
+        let (entries, latest) = self.expiring().map_or((0, 0), |it| (it.entries, it.latest));
+        let gone = entries.saturating_add(self.tombstones());
+        (gone == self.entries() && self.range_tombstones() == 0).then_some(latest)
     }
 
     /// The logical bytes of all segments.

@@ -1,6 +1,7 @@
 //! What a table file is made of beside its blocks, and what the manifest records of it. The bytes are
 //! described in `docs/format.md`.
 
+mod expiring;
 mod filter_unit;
 mod footer;
 mod index;
@@ -10,6 +11,7 @@ mod ranges;
 mod references;
 mod sums;
 
+pub(crate) use expiring::Expiring;
 pub(crate) use filter_unit::{UnitLayout, write_pieces};
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};

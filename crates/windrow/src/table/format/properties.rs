@@ -12,6 +12,7 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 
+use super::expiring::Expiring;
 use super::meta::SegmentMeta;
 use super::ranges::RangeBlock;
 use super::references::{LogSums, ReferenceList};
@@ -30,6 +31,8 @@ const FILTER_BYTES: u64 = 8;
 const BLOCKS: u64 = 9;
 /// The block of range tombstones; absent if there are none.
 const RANGE_TOMBSTONES: u64 = 16;
+/// The entries that expire; absent if there are none.
+const EXPIRING: u64 = 18;
 /// References to transient logs; absent if there are none.
 const TRANSIENT_REFERENCES: u64 = 19;
 /// The sums of the references to value logs; absent if there are none.
@@ -53,6 +56,8 @@ pub(crate) struct Properties {
     pub(crate) blocks: u64,
     /// The block of its range tombstones, if there are any.
     pub(crate) ranges: Option<RangeBlock>,
+    /// The entries that expire, if there are any.
+    pub(crate) expiring: Option<Box<Expiring>>,
     /// The references of the entries to transient logs, if there are any.
     pub(crate) transient: Option<Arc<ReferenceList>>,
     /// The sums of their references to value logs, if there are any. The segment has a block with the list.
@@ -89,6 +94,12 @@ impl Properties {
             body.clear();
             ranges.encode(&mut body);
             put_varint(output, RANGE_TOMBSTONES);
+            put_bytes(output, &body);
+        }
+        if let Some(expiring) = &self.expiring {
+            body.clear();
+            expiring.encode(&mut body);
+            put_varint(output, EXPIRING);
             put_bytes(output, &body);
         }
         if let Some(transient) = &self.transient {
@@ -149,6 +160,13 @@ impl Properties {
                     properties.ranges = Some(RangeBlock::decode(body).map_err(malformed)?);
                     continue;
                 }
+                EXPIRING => {
+                    let mut body = Reader::new(body);
+                    let read = Expiring::read(&mut body).ok().filter(|_| body.is_empty());
+                    let malformed = || start.error("a property of a table is malformed");
+                    properties.expiring = Some(Box::new(read.ok_or_else(malformed)?));
+                    continue;
+                }
                 TRANSIENT_REFERENCES => {
                     let list = ReferenceList::decode(body).ok();
                     let malformed = || start.error("the references of a table are malformed");
@@ -191,6 +209,7 @@ impl Properties {
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
             && self.ranges.map_or(0, |ranges| ranges.count) == meta.range_tombstones
+            && self.expiring == meta.expiring
             && meta
                 .references
                 .agree_with(self.transient.as_ref(), self.logs)
@@ -248,6 +267,12 @@ mod tests {
                 count: 3,
                 bytes: 90,
             }),
+            expiring: Some(Box::new(Expiring {
+                entries: 5,
+                bytes: 1000,
+                earliest: 7,
+                latest: 90,
+            })),
             transient: references.transient(),
             logs: references.logs().log_sums(),
             ..sample()
@@ -266,6 +291,9 @@ mod tests {
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
         for (tag, body) in [
             (RANGE_TOMBSTONES, &[0, 1][..]),
+            (EXPIRING, &[0, 1, 1, 1]),
+            (EXPIRING, &[1, 1, 1]),
+            (EXPIRING, &[1, 1, 1, 1, 1]),
             (TRANSIENT_REFERENCES, &[0]),
             (TRANSIENT_REFERENCES, &[1, 7, 0, 0]),
             (TRANSIENT_REFERENCES, &[2, 7, 1, 1, 0, 1, 1]),

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::base::expiry::{EXPIRY_BYTES, split_expiring};
 use crate::base::{FileNumber, Kind, Trailer};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
@@ -46,9 +47,12 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Counts an entry of kind `trailer.kind()` with the stored `value`; returns the logical length of its
-    /// value.
+    /// Counts an entry of kind `trailer.kind()` that stores `value`; returns the logical length of that.
     pub(crate) fn note(&mut self, trailer: Trailer, value: &[u8]) -> Result<u64, DecodeError> {
+        if trailer.is_expiring() {
+            let (_, value) = split_expiring(value);
+            return Ok(EXPIRY_BYTES as u64 + self.note(trailer.lasting(), value)?);
+        }
         if !trailer.is_pointer() {
             return Ok(value.len() as u64);
         }

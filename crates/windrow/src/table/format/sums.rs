@@ -20,11 +20,13 @@ pub(crate) enum Measure {
     TransientBytes,
     /// Bytes in value logs that the entries refer to.
     LogBytes,
+    /// Bytes of entries that expire.
+    ExpiringBytes,
     /// About how many of the bytes that it holds, those in value files included, newer segments supersede.
     SupersededBytes,
 }
 
-const MEASURES: [Measure; 8] = [
+const MEASURES: [Measure; 9] = [
     Measure::Bytes,
     Measure::LogicalBytes,
     Measure::Entries,
@@ -32,6 +34,7 @@ const MEASURES: [Measure; 8] = [
     Measure::RangeTombstones,
     Measure::TransientBytes,
     Measure::LogBytes,
+    Measure::ExpiringBytes,
     Measure::SupersededBytes,
 ];
 
@@ -81,6 +84,7 @@ impl FileMeta {
             Measure::RangeTombstones => self.range_tombstones(),
             Measure::TransientBytes => self.transient_bytes(),
             Measure::LogBytes => self.log_bytes(),
+            Measure::ExpiringBytes => self.expiring().map_or(0, |it| it.bytes),
             Measure::SupersededBytes => self.superseded_bytes(),
         }
     }

@@ -19,9 +19,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use crate::base::expiry::split_expiring;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Error, FileNumber, Kind, RangeTombstones, Result, SequenceNumber, Trailer};
+use crate::base::{
+    Error, FileNumber, Kind, Moment, RangeTombstones, Result, SequenceNumber, Trailer,
+};
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::{BlockCache, FileSlot, MarkClock, Marks, OpenFile};
@@ -144,7 +147,15 @@ impl Found {
         self.trailer
     }
 
-    /// The value in place.
+    /// The expiry of an entry that expires, and the entry with its value or pointer alone.
+    #[must_use]
+    pub(crate) fn split_expiry(mut self) -> (Moment, Self) {
+        let (expiry, value) = split_expiring(self.value());
+        self.value.start = self.value.end - value.len();
+        (expiry, self)
+    }
+
+    /// What the entry stores, in place.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         let bytes = self.block.bytes(&self.file);

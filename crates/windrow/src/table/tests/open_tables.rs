@@ -251,7 +251,8 @@ fn crowded(count: u64, whole: u64) -> Fixture {
         "{pieced} of {filter}"
     );
     let memory = TableMemory {
-        readers_min: rest + whole * filter + (count - whole) * pieced + filter / 2,
+        // Less than a filter more, also before the rest of the first table counts.
+        readers_min: rest + whole * filter + (count - whole) * pieced + filter / 4,
         ..TableMemory::default()
     };
     fixture_of(count, 1000, memory, filtered, &plain())

@@ -18,7 +18,8 @@ fn a_blocked_job_is_not_reported_as_no_job() {
     let keyspace = engine.open_keyspace("k", None).unwrap();
     let claim = || {
         let all = (FileNumber(u64::MAX), u64::MAX);
-        CompactionJob::claim_range(&keyspace, &KeyRange::ALL, all.0, all.1)
+        let readers = engine.read_points();
+        CompactionJob::claim_range(&keyspace, &KeyRange::ALL, all.0, all.1, &readers)
     };
     assert!(matches!(claim(), Claimed::Nothing));
 
@@ -66,7 +67,8 @@ fn a_blocked_job_is_not_reported_as_no_job() {
     engine.flush_all().unwrap();
     let since = |through| {
         let before = FileNumber(u64::MAX);
-        CompactionJob::claim_range(&keyspace, &KeyRange::ALL, before, through)
+        let readers = engine.read_points();
+        CompactionJob::claim_range(&keyspace, &KeyRange::ALL, before, through, &readers)
     };
     assert!(matches!(since(through), Claimed::Nothing));
     assert!(!matches!(since(through + 1), Claimed::Nothing));

@@ -17,6 +17,7 @@ use crate::engine::{Access, Handle, Write};
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::options::{Durability, KeyspaceOptions, Options, SegmentLimit};
+use crate::policy::ReadPoints;
 use crate::read::visible::KeyRange;
 use crate::runtime::{Runtime, Work, Workers};
 use crate::vfs::{OpenMode, OsVfs, Vfs, read_exact_at, write_all_at};
@@ -53,6 +54,10 @@ impl Runtime for ManualRuntime {
     fn now(&self) -> Duration {
         self.interrupt();
         Duration::from_micros(self.clock.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::ZERO
     }
 
     fn sleep(&self, duration: Duration) {
@@ -272,7 +277,7 @@ impl Held {
             7 => self.merges.extend(CompactionJob::claim(
                 &store.keyspace,
                 store.runtime.now(),
-                0,
+                &ReadPoints::without_clock(Vec::new(), 0),
             )),
             8 => {
                 store.interrupt(second % 4);
@@ -306,7 +311,8 @@ fn a_compaction_claimed_before_a_poison_changes_nothing() {
     });
     let (job, target) = loop {
         store.write(0, 16, Kind::Value);
-        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), 0) else {
+        let readers = ReadPoints::without_clock(Vec::new(), 0);
+        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), &readers) else {
             store.run(1);
             continue;
         };
@@ -349,7 +355,8 @@ fn a_damaged_list_of_references_stops_compactions_of_its_table_alone() {
     let refers = |file: &Shared<FileHandle>| file.meta.log_bytes() > 0;
     let (job, damaged) = loop {
         store.write(0, 16, Kind::Value);
-        if let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), 0) {
+        let readers = ReadPoints::without_clock(Vec::new(), 0);
+        if let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now(), &readers) {
             if let CompactionJob::Compact { inputs, .. } = &job
                 && let Some(file) = inputs.lower.iter().find(|file| refers(file))
             {

@@ -31,7 +31,7 @@ use crate::manifest::{
 };
 use crate::merge_operator::KeyspaceOperator;
 use crate::options::{KeyspaceOptions, Options};
-use crate::policy::{self, Claim, capacities};
+use crate::policy::{self, Claim, ReadPoints, capacities};
 use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
 use crate::vfs::OsVfs;
 
@@ -70,6 +70,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
         filter_units: [entries / 8 * 5, entries / 8 * 4, entries / 2, 0],
         footer_checksum: 7,
         range_tombstones: 0,
+        expiring: None,
         references: SegmentReferences::default(),
     };
     FileMeta {
@@ -192,7 +193,8 @@ fn compact(
     obsolete: &Arc<Obsolete>,
     number: &mut u64,
 ) -> Option<[f64; 4]> {
-    let (job, plan) = timed(|| CompactionJob::claim(keyspace, std::time::Duration::ZERO, 0));
+    let readers = ReadPoints::without_clock(Vec::new(), 0);
+    let (job, plan) = timed(|| CompactionJob::claim(keyspace, std::time::Duration::ZERO, &readers));
     let job = job?;
     let CompactionJob::Compact { inputs, claim } = &job else {
         panic!("another plan: {job:?}");

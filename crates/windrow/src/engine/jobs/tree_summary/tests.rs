@@ -49,6 +49,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
         range_tombstones: 0,
+        expiring: None,
         references: SegmentReferences::default(),
     }
 }

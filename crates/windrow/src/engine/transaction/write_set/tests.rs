@@ -1,5 +1,6 @@
 //! The bound of a write set, with values that nobody touches, so that they take no memory.
 
+use super::super::written::WrittenValue;
 use super::*;
 use crate::base::KeyspaceId;
 use crate::engine::locks::LockTable;
@@ -24,7 +25,13 @@ fn keyspace() -> Arc<KeyspaceCore> {
 }
 
 fn put(writes: &mut WriteSet, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
-    writes.put(keyspace, b"key", Some(vec![0; VALUE_BYTES]))
+    let value = vec![0; VALUE_BYTES];
+    let expiry = None;
+    writes.put(
+        keyspace,
+        b"key",
+        Base::Value(WrittenValue { value, expiry }),
+    )
 }
 
 #[test]

@@ -192,7 +192,8 @@ impl Model {
         let levels = levels.map(|files| files.iter().map(summary).collect());
         TreeSummary {
             claims: self.claims.clone(),
-            oldest_reader: ReadPoints::new(self.snapshots.clone(), self.sequence).oldest(),
+            oldest_reader: ReadPoints::without_clock(self.snapshots.clone(), self.sequence)
+                .oldest(),
             allowed: self.allowed.clone(),
             transient_files: self.transient_files(),
             ..TreeSummary::new(self.level_count, levels.collect(), TABLE_FILES_MAX)
@@ -233,6 +234,7 @@ impl Model {
         match &plan {
             Plan::Idle => return None,
             Plan::Resize { .. } => {}
+            Plan::Drop { level, files } => self.engage(*level, files),
             Plan::TrivialMove {
                 level,
                 upper,
@@ -252,7 +254,7 @@ impl Model {
                 self.cursors[compaction.level] = Some(claim.largest);
             }
         }
-        let readers = ReadPoints::new(self.snapshots.clone(), self.sequence);
+        let readers = ReadPoints::without_clock(self.snapshots.clone(), self.sequence);
         Some(Job {
             plan,
             tree,
@@ -289,6 +291,9 @@ impl Model {
         match &job.plan {
             Plan::Idle => {}
             Plan::Resize { level_count } => self.level_count = *level_count,
+            Plan::Drop { level, files } => {
+                self.take(*level, files);
+            }
             Plan::TrivialMove {
                 level,
                 upper,
@@ -365,7 +370,9 @@ impl Model {
                     _ => outputs.push((place.target, Vec::new())),
                 }
             }
-            let verdict = keep(trailer, newer, &job.readers, || deeper.may_hold(&key));
+            let verdict = keep(trailer, newer, false, &job.readers, || {
+                deeper.may_hold(&key)
+            });
             if verdict == Verdict::Keep {
                 assert!((claim.smallest..=claim.largest).contains(&key));
                 outputs.last_mut().unwrap().1.push((key, trailer));

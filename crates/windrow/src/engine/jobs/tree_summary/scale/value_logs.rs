@@ -17,7 +17,7 @@ use crate::manifest::{
 };
 use crate::merge_operator::KeyspaceOperator;
 use crate::options::{KeyspaceOptions, Options};
-use crate::policy;
+use crate::policy::{self, ReadPoints};
 use crate::table::{LogReferences, LogSums, Referred, SegmentReferences};
 use crate::value::{DiscardList, ValueFileMeta};
 use crate::vfs::OsVfs;
@@ -157,7 +157,8 @@ fn compaction(
     logs: usize,
     number: &mut u64,
 ) -> Option<[f64; 3]> {
-    let (job, plan) = timed(|| CompactionJob::claim(keyspace, Duration::ZERO, 0));
+    let readers = ReadPoints::without_clock(Vec::new(), 0);
+    let (job, plan) = timed(|| CompactionJob::claim(keyspace, Duration::ZERO, &readers));
     let job = job?;
     let CompactionJob::Compact { inputs, claim } = &job else {
         panic!("another plan: {job:?}");

@@ -1,0 +1,114 @@
+//! Expired entries: whole files of them go by an edit alone, and files with many of them are rewritten.
+//!
+//! A file goes without being read if every entry is expired or a tombstone, all readers find them, and nothing older is in
+//! its range: then they find nothing there, with the file or without it. A snapshot that is older than an entry keeps the
+//! file, because the commit of its transaction must find that the key was written. Files that refer to value logs are rewritten instead, because
+//! the rewrite lists the values that it drops.
+//!
+//! Expired entries take at most the part [`EXPIRED_SPACE`] of the space that `max_space_amp` leaves above the others.
+//! If they take more, the file with the largest part of them is rewritten, where it is. How many there are is estimated.
+//!
+//! I1. The estimate of a file that was rewritten is zero until another entry expires. So rewrites end.
+
+use super::compaction::compact_group;
+use super::groups::RunGroup;
+use super::plan::{Plan, Purpose};
+use super::rewrite::{best, rewrite_file};
+use super::rules::Rules;
+use crate::options::KeyspaceOptions;
+use crate::policy::summary::FileSummary;
+use crate::policy::tree::{Bounds, Sum, Tree};
+
+/// The part of the space above the live data that expired entries may take. Levels above the last one have the rest.
+const EXPIRED_SPACE: f64 = 0.5;
+
+/// The most files that go by one edit.
+const FILES_MAX: usize = 64;
+
+/// Drops files of the deepest level that has files of expired entries alone.
+pub(super) fn drop_files<K: Ord + Clone>(tree: &dyn Tree<K>) -> Option<Plan<K>> {
+    (0..tree.depth()).rev().find_map(|level| {
+        let goes = |position: &usize| {
+            let file = tree.file(level, *position);
+            let is_alone = |older: usize| {
+                let older = tree.file(0, older);
+                older.largest < file.smallest || file.largest < older.smallest
+            };
+            let mut older = match level {
+                0 => position + 1..tree.len(0),
+                _ => 0..0,
+            };
+            !file.busy
+                && file.is_expired
+                && file.log_bytes == 0
+                && !tree.overlaps_below(level, &file.smallest, &file.largest)
+                && older.all(is_alone)
+        };
+        let files: Vec<_> = (0..tree.chunks(level))
+            .filter(|&chunk| tree.bounds(level, chunk).may_be_expired)
+            .flat_map(|chunk| tree.chunk(level, chunk))
+            .filter(goes)
+            .take(FILES_MAX)
+            .map(|position| tree.file(level, position).number)
+            .collect();
+        (!files.is_empty()).then_some(Plan::Drop { level, files })
+    })
+}
+
+/// Rewrites the file with the largest part of expired entries if they take too much space. Level 0, if it is not busy, goes
+/// down instead.
+pub(super) fn rewrite<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
+    rules: Rules<'_>,
+    options: &KeyspaceOptions,
+    groups: &[RunGroup<K>],
+    first: usize,
+) -> Option<Plan<K>> {
+    if !is_too_much(tree, options) {
+        return None;
+    }
+    let most = |_, chunk: &Bounds| Some(chunk.expired_part_max).filter(|part| *part > 0.0);
+    let part = |_, file: &FileSummary<K>| (file.expired_bytes > 0).then(|| expired_part(file));
+    let plan = |place| rewrite_file(tree, rules, place, Purpose::Expiry);
+    let has_expired = |group: &&RunGroup<K>| {
+        let mut runs = group.runs.iter();
+        runs.any(|&run| tree.file(0, run).expired_bytes > 0)
+    };
+    best(tree, first..tree.depth(), most, part, plan).or_else(|| {
+        groups
+            .iter()
+            .filter(|_| first == 1)
+            .filter(has_expired)
+            .find_map(|group| compact_group(tree, rules, group, groups))
+    })
+}
+
+/// The part of the bytes of `file` that belong to expired entries.
+fn expired_part<K: Clone>(file: &FileSummary<K>) -> f64 {
+    let held = file.held_bytes();
+    file.expired_bytes.min(held) as f64 / held.max(1) as f64
+}
+
+/// Whether expired entries of idle files take more than their part of the space.
+fn is_too_much<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
+    let space = (options.max_space_amp - 1.0) * EXPIRED_SPACE;
+    if space.is_infinite() {
+        return false;
+    }
+    let chunks = |level| (0..tree.chunks(level)).map(move |chunk| (level, chunk));
+    let expired = (0..tree.depth())
+        .flat_map(chunks)
+        .filter(|&(level, chunk)| tree.bounds(level, chunk).expired_part_max > 0.0)
+        .flat_map(|(level, chunk)| tree.chunk(level, chunk).map(move |file| (level, file)))
+        .map(|(level, position)| {
+            let file = tree.file(level, position);
+            if file.busy {
+                0
+            } else {
+                file.expired_bytes.min(file.held_bytes())
+            }
+        })
+        .fold(0, u64::saturating_add);
+    let live = tree.total(Sum::HeldBytes).saturating_sub(expired);
+    expired as f64 > space * live as f64
+}

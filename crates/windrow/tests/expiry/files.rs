@@ -1,0 +1,174 @@
+//! What expired entries leave on disk.
+
+use windrow::{Db, ErrorKind, Isolation, Keyspace, KeyspaceStats};
+
+use crate::{TurnedClock, milliseconds, open};
+
+fn stats(db: &Db) -> KeyspaceStats {
+    let stats = db.stats();
+    let mut keyspaces = stats.keyspaces.into_iter();
+    keyspaces.find(|it| it.name == "map").unwrap()
+}
+
+fn tables(db: &Db) -> u64 {
+    stats(db)
+        .levels
+        .iter()
+        .map(|level| level.files as u64)
+        .sum()
+}
+
+fn table_bytes(db: &Db) -> u64 {
+    stats(db).levels.iter().map(|level| level.bytes).sum()
+}
+
+/// An hour of a time series, in a file of its own or in several.
+fn write_hour(db: &Db, map: &Keyspace, hour: u64) {
+    for minute in 0..60 {
+        let key = format!("{hour:04} {minute:02}");
+        map.insert_with_ttl(key, [7; 40], milliseconds(1000))
+            .unwrap();
+    }
+    db.flush().unwrap();
+}
+
+/// Runs the jobs that are due.
+fn settle(db: &Db) {
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn whole_files_go_without_being_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    for hour in 0..50 {
+        clock.turn_to(hour * 100);
+        write_hour(&db, &map, hour);
+        settle(&db);
+    }
+    let read = |db: &Db| db.stats().compaction_bytes_read;
+    assert_eq!(map.count::<&[u8]>(..).unwrap(), 600, "ten hours live");
+    assert!(tables(&db) <= 10, "{:?}", stats(&db).levels);
+    assert_eq!(read(&db), 0);
+    assert_eq!(db.stats().entries_expired, 40 * 60);
+    clock.turn_to(1_000_000);
+    settle(&db);
+    assert_eq!((tables(&db), read(&db)), (0, 0));
+    // The edit has the time, so nothing returns.
+    write_hour(&db, &map, 99);
+    drop((map, db));
+    clock.turn_to(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    assert_eq!(map.count::<&[u8]>(..).unwrap(), 60);
+    map.insert_with_ttl("new", "", milliseconds(1)).unwrap();
+    assert_eq!(map.expires_at("new").unwrap(), Some(crate::at(1_000_001)));
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_sees_and_what_its_transaction_must_find() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    write_hour(&db, &map, 0);
+    let transaction = db.transaction_with(Isolation::Snapshot);
+    transaction.insert(&map, "0001 00", "own").unwrap();
+    write_hour(&db, &map, 1);
+    clock.turn_to(1000);
+    settle(&db);
+    let view = map.at(transaction.snapshot()).unwrap();
+    assert_eq!(view.iter().unwrap().count(), 60);
+    assert!(map.is_empty().unwrap());
+    drop(view);
+    let conflict = transaction.commit().unwrap_err();
+    assert_eq!(conflict.kind(), ErrorKind::Conflict);
+    write_hour(&db, &map, 2);
+    settle(&db);
+    assert_eq!(map.iter().unwrap().count(), 60);
+    assert_eq!(tables(&db), 1);
+}
+
+/// The file of an expired key must not go while an older value of it is deeper.
+#[test]
+fn an_expired_entry_hides_what_is_older_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    for length in [10, 5000] {
+        map.insert("key", "older").unwrap();
+        map.compact_range::<&[u8]>(..).unwrap();
+        map.insert_with_ttl("key", vec![1; length], milliseconds(1000))
+            .unwrap();
+        db.flush().unwrap();
+        let now = clock.milliseconds.load(std::sync::atomic::Ordering::SeqCst) + 1000;
+        clock.turn_to(now);
+        settle(&db);
+        assert_eq!(map.get("key").unwrap(), None);
+        map.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(map.get("key").unwrap(), None);
+        assert_eq!(map.iter().unwrap().count(), 0);
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn expired_bytes_of_an_idle_database_fall_below_their_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    // Entries that stay between entries that go, so no file goes as a whole.
+    for number in 0..20_000_u64 {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        if number % 4 == 0 {
+            map.insert(key, [1; 40]).unwrap();
+        } else {
+            let ttl = milliseconds(1000 + number % 1000);
+            map.insert_with_ttl(key, [1; 40], ttl).unwrap();
+        }
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    let before = table_bytes(&db);
+    clock.turn_to(1100);
+    settle(&db);
+    assert!(table_bytes(&db) > before / 10 * 9, "few have expired");
+    clock.turn_to(10_000);
+    settle(&db);
+    let after = table_bytes(&db);
+    // A quarter lives, and expired entries take at most 0.3 of that.
+    assert!(after < before * 2 / 5, "{before} {after}");
+    assert_eq!(map.iter().unwrap().count(), 5000);
+    let read = db.stats().compaction_bytes_read;
+    settle(&db);
+    assert_eq!(
+        db.stats().compaction_bytes_read,
+        read,
+        "the work has an end"
+    );
+}
+
+#[test]
+fn expired_values_in_value_logs_are_collected() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    for number in 0..300_u64 {
+        map.insert_with_ttl(number.to_be_bytes(), [1; 5000], milliseconds(1000))
+            .unwrap();
+    }
+    map.insert("stays", [2; 5000]).unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    let held = |db: &Db| stats(db).value_logs.bytes;
+    assert!(held(&db) > 1_000_000);
+    clock.turn_to(1000);
+    map.compact_range::<&[u8]>(..).unwrap();
+    settle(&db);
+    assert!(held(&db) < 100_000, "{:?}", stats(&db).value_logs);
+    assert_eq!(map.get("stays").unwrap().unwrap(), [2; 5000]);
+    assert!(db.verify().unwrap().is_sound());
+}
