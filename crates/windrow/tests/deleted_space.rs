@@ -10,17 +10,20 @@
     reason = "the test waits for background work that begins when nothing is written"
 )]
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use windrow::{Db, Keyspace, KeyspaceOptions, Options, Snapshot};
+use windrow::{
+    Db, Keyspace, KeyspaceOptions, MergeError, MergeOperator, Operands, Options, Snapshot,
+};
 
 const KEYS: u32 = 80_000;
 
 struct Store {
     db: Db,
     keys: Keyspace,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Store {
@@ -38,11 +41,7 @@ impl Store {
                 .collect();
             keys.insert(key.to_be_bytes(), value).unwrap();
         }
-        let store = Self {
-            db,
-            keys,
-            _folder: folder,
-        };
+        let store = Self { db, keys, folder };
         store.db.flush().unwrap();
         store.db.wait_idle().unwrap();
         store
@@ -138,4 +137,45 @@ fn tombstones_that_a_snapshot_needs_wait_for_its_end() {
     drop((view, snapshot));
     store.wait_until(|store| store.tombstones() == 0);
     assert_eq!(store.keys.iter().unwrap().count(), KEYS as usize / 8);
+}
+
+/// Folds nothing.
+struct Broken;
+
+impl MergeOperator for Broken {
+    fn name(&self) -> &'static str {
+        "test.broken"
+    }
+
+    fn full_merge(
+        &self,
+        _: &[u8],
+        _: Option<&[u8]>,
+        _: Operands<'_>,
+        _: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        Err(MergeError::new("no such thing"))
+    }
+}
+
+#[test]
+fn tombstones_below_operands_that_nothing_folds_go() {
+    let Store { db, keys, folder } = Store::full();
+    drop(keys);
+    db.close().unwrap();
+    let options = Options::default().with_merge_operator("keys", Arc::new(Broken));
+    let db = Db::open(folder.path(), options).unwrap();
+    let keys = db.keyspace("keys").unwrap();
+    let store = Store { db, keys, folder };
+    for key in 0..KEYS / 2 {
+        store.keys.remove(key.to_be_bytes()).unwrap();
+        store.keys.merge(key.to_be_bytes(), "more").unwrap();
+    }
+    store.db.flush().unwrap();
+    store.wait_until_quiet();
+    store.keys.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(store.tombstones(), 0);
+    assert!(store.keys.get(0_u32.to_be_bytes()).is_err());
+    let untouched = store.keys.range((KEYS / 2).to_be_bytes()..).unwrap();
+    assert_eq!(untouched.count(), KEYS as usize / 2);
 }

@@ -148,9 +148,9 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
         };
         if self.folder.is_open() && verdict != Verdict::Joins {
             // An older version is left, whether it is kept or not.
-            let is_deleted = self.is_deleted_from(trailer.sequence());
+            let is_all = verdict == Verdict::Spent || self.is_deleted_from(trailer.sequence());
             let (folder, output) = (&mut self.folder, &mut self.output);
-            folder.finish(&self.key, output, || is_deleted)?;
+            folder.finish(&self.key, output, || is_all)?;
         }
         if has_expired && matches!(verdict, Verdict::Keep | Verdict::Spent) {
             self.expire(trailer, value, verdict)?;

@@ -288,9 +288,12 @@ impl KeyspaceCore {
     pub(super) fn has_idle_tombstones(&self, now: Duration) -> bool {
         let state = self.state.load();
         let (entries, tombstones) = (state.active.entries(), state.active.tombstones());
+        if !policy::is_flush_worthwhile(entries, tombstones) {
+            return false;
+        }
         let mut work = self.work.lock();
         work.note_entries(entries, now);
-        policy::is_flush_worthwhile(entries, tombstones) && policy::is_idle(work.idle_time(now))
+        policy::is_idle(work.idle_time(now))
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! What a cursor passes without showing it, and the tombstone spans that it learns and uses.
 //!
 //! A cursor that has passed [`PASSED_MIN`] entries in one move looks for a span around its entry, and again after as
-//! many more, or sooner behind a span: a write may have cut it. At the end of the move it reports the keys that it has
+//! many more, or sooner behind a span: a write may have cut it. At the end of a long move it reports the keys that it has
 //! passed as empty, unless an expired entry was among them: readers of an earlier moment may see that.
 //!
 //! Concurrency: owned by one thread.
@@ -11,8 +11,12 @@ use std::sync::Arc;
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use crate::base::key::next_key;
 
-/// A cursor reports moves that pass so many entries or more.
+/// A cursor reports seeks that pass so many entries or more.
 pub(super) const PASSED_MIN: u32 = 16;
+
+/// A cursor reports steps that pass so many entries or more. A scan may meet many short gaps, and to remember one costs as
+/// much as to pass some hundred entries.
+const PASSED_BY_STEP_MIN: u32 = 256;
 
 /// The entries behind a span after which a cursor looks for the next one.
 const PASSED_BEHIND_SPAN: u32 = 4;
@@ -28,6 +32,8 @@ pub(super) struct Passing {
     look_at: u32,
     /// Whether the move has met an expired entry.
     has_expired: bool,
+    /// The number of passed entries from which the move is reported.
+    report_at: u32,
     /// The end of the passed keys where the move began, if known: forward the first key, backward the first one behind.
     start: Option<Vec<u8>>,
     /// What earlier moves have passed and nobody has counted.
@@ -57,19 +63,27 @@ impl Passing {
         std::mem::take(&mut self.uncounted)
     }
 
-    /// Begins a move.
+    /// Begins a step.
     #[inline]
     pub(super) fn begin(&mut self) {
         self.uncounted += u64::from(self.passed);
         self.passed = 0;
         self.look_at = PASSED_MIN;
         self.has_expired = false;
+        self.report_at = PASSED_BY_STEP_MIN;
         self.start = None;
     }
 
-    /// Begins a move backward from before `start`.
-    pub(super) fn begin_before(&mut self, start: Option<Vec<u8>>) {
+    /// Begins a seek.
+    #[inline]
+    pub(super) fn begin_seek(&mut self) {
         self.begin();
+        self.report_at = PASSED_MIN;
+    }
+
+    /// Begins a seek backward from before `start`.
+    pub(super) fn begin_before(&mut self, start: Option<Vec<u8>>) {
+        self.begin_seek();
         self.start = start;
         if self
             .spans
@@ -100,7 +114,7 @@ impl Passing {
     /// Whether the move has passed enough to be reported, and nothing that depends on its moment.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
-        self.passed >= PASSED_MIN && !self.has_expired
+        self.passed >= self.report_at && !self.has_expired
     }
 
     /// The span around `key`, if one may be skipped.

@@ -219,7 +219,7 @@ impl<C: Cursor> VisibleCursor<C> {
             Bound::Included(lower) => self.seek_from(lower),
             // Sequence numbers begin at 1, so this passes every version of `lower`.
             Bound::Excluded(lower) => {
-                self.passing.begin();
+                self.passing.begin_seek();
                 let sought = self.merged.seek(lower, 0);
                 sought.and_then(|()| self.show_from_here(None))
             }
@@ -237,7 +237,7 @@ impl<C: Cursor> VisibleCursor<C> {
         };
         match &end {
             Some(end) => {
-                self.passing.begin();
+                self.passing.begin_seek();
                 let span = self.passing.span_before(end);
                 self.seek_before(span.as_ref().map_or(end.as_slice(), SpanGuard::from))?;
             }
@@ -272,7 +272,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the first visible entry at `key` or after it. `key` is within the lower bound; the empty
     /// key precedes all keys.
     fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
-        self.passing.begin();
+        self.passing.begin_seek();
         let span = self.passing.span_around(key);
         // The seek skips versions that are newer than `sequence`.
         let start = span.as_ref().map_or(key, SpanGuard::to);

@@ -55,6 +55,8 @@ impl CompactionJob {
         now: Duration,
         readers: &ReadPoints,
     ) -> Option<Self> {
+        let entries = keyspace.state().active.entries();
+        keyspace.work.lock().note_entries(entries, now);
         let claimed = Self::claim_plan(keyspace, None, readers.now(), |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors

@@ -7,8 +7,8 @@
 //! The next newer version counts whether or not it was kept itself. After a spent tombstone every
 //! older version is superseded, because no reader's sequence number lies below the tombstone.
 //!
-//! An operand hides nothing: what is below it counts. If no reader reads between an operand and the next older version,
-//! the older one *joins* it. So the job meets chains of operands, which it folds, each with its base if that has joined
+//! An operand hides nothing: what is below it counts, but a spent tombstone there is as good as nothing. If no reader reads
+//! between an operand and the next older version, the older one *joins* it. So the job meets chains of operands, which it folds, each with its base if that has joined
 //! too. An operand that is superseded itself supersedes what would join it.
 //!
 //! A range tombstone is a newer version of every older entry in its range. It is itself superseded by a newer one
@@ -195,14 +195,12 @@ pub(crate) fn keep(
 ) -> Verdict {
     let sequence = entry.sequence();
     let newer = newer.filter(|newer| !readers.sees(sequence, newer.sequence));
-    if let Some(newer) = newer {
-        if newer.hides {
-            Verdict::Superseded
-        } else {
-            Verdict::Joins
-        }
+    if newer.is_some_and(|newer| newer.hides) {
+        Verdict::Superseded
     } else if (has_expired || entry.is_tombstone()) && sequence <= readers.oldest() && !deeper() {
         Verdict::Spent
+    } else if newer.is_some() {
+        Verdict::Joins
     } else {
         Verdict::Keep
     }

@@ -88,6 +88,18 @@ fn versions_join_the_operands_that_readers_see_them_through() {
             "{sequence} {kind:?} below {newer:?}, {snapshots:?}"
         );
     }
+    // A tombstone that hides nothing goes, also below an operand that nothing folds.
+    let operand = Met::new(Trailer::new(7, Operand), Keep);
+    for (oldest, is_deeper, expected) in [
+        (9, false, Verdict::Spent),
+        (9, true, Joins),
+        (4, false, Joins),
+    ] {
+        let readers = ReadPoints::new(vec![oldest], 9);
+        let tombstone = Trailer::new(5, Tombstone);
+        let verdict = keep(tombstone, Some(operand), false, &readers, || is_deeper);
+        assert_eq!(verdict, expected, "{oldest} {is_deeper}");
+    }
 }
 
 #[test]
