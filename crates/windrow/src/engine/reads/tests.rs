@@ -127,7 +127,7 @@ fn an_empty_queue_is_passed_only_once() {
 #[test]
 fn a_step_does_not_remember_the_key_that_it_leaves() {
     let queue = Queue::new();
-    for _ in 0..20 {
+    for _ in 0..300 {
         queue.write(0, Kind::Value);
     }
     let view = queue.view();
