@@ -95,7 +95,7 @@ fn versions_join_the_operands_that_readers_see_them_through() {
         (9, true, Joins),
         (4, false, Joins),
     ] {
-        let readers = ReadPoints::new(vec![oldest], 9);
+        let readers = ReadPoints::without_clock(vec![oldest], 9);
         let tombstone = Trailer::new(5, Tombstone);
         let verdict = keep(tombstone, Some(operand), false, &readers, || is_deeper);
         assert_eq!(verdict, expected, "{oldest} {is_deeper}");
