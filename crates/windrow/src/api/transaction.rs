@@ -32,7 +32,8 @@ use crate::read::visible::KeyRange;
 /// [`get_for_update`](Self::get_for_update) and, beside others, at [`get_for_share`](Self::get_for_share). It keeps its
 /// locks to its end; other locking transactions wait, in their order. A read under a lock gives the newest value, not that
 /// of the snapshot. So a commit does not fail for what other locking transactions have done, as long as all reads that
-/// matter are under locks. All other reads, and ranges, are of the snapshot, and the commit covers them as in an
+/// matter are under locks, with one exception: nobody waits to write a key of a range that the transaction has deleted,
+/// and the commit fails then. All other reads, and ranges, are of the snapshot, and the commit covers them as in an
 /// optimistic transaction. Writes without locks do not wait, and the commit fails if one has changed a locked key.
 /// A locking transaction is always [`Serializable`](Isolation::Serializable).
 ///
@@ -269,8 +270,10 @@ impl Transaction {
 
     /// Writes an operand in this transaction, as [`Keyspace::merge`] does, without a read. Reads of the transaction fold
     /// its operands over what they find. The commit does not fail because others have written the key, under any
-    /// isolation, unless the transaction has read it, too. So transactions that only count do not conflict with one
-    /// another. A locking transaction locks the key alone, so that what others have read under a lock stays true.
+    /// isolation, unless it covers a read of the key, too. So transactions that only count do not conflict with one
+    /// another. Under [`Isolation::Snapshot`] no plain read is covered: read with
+    /// [`get_for_update`](Self::get_for_update) what an operand depends on. A locking transaction locks the key alone,
+    /// so that what others have read under a lock stays true.
     ///
     /// ```
     /// # fn main() -> windrow::Result<()> {
@@ -390,7 +393,8 @@ impl Transaction {
 
     /// Makes the transaction durable under `name`, which no other prepared one has, without its commit: the first phase of
     /// a two-phase commit. It fails as a commit would. After that the commit cannot fail by a conflict, also after a crash:
-    /// what the transaction writes and has read is held for it. See [`PreparedTransaction`].
+    /// what the transaction writes and has read is held for it. Who locks such a key waits. A range that it has read or
+    /// deleted makes nobody wait: a commit with a write to it fails with `Conflict`. See [`PreparedTransaction`].
     ///
     /// An optimistic transaction takes locks here, and waits for them at most for
     /// [`Options::lock_timeout`](crate::Options::lock_timeout).

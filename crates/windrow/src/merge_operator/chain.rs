@@ -3,13 +3,28 @@
 //! Concurrency: owned by one thread.
 
 /// Copies of operands, in the order in which they were met.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Chain {
     bytes: Vec<u8>,
     /// The end of each operand in `bytes`.
     ends: Vec<usize>,
     /// Whether the newest operand is met first.
     is_newest_first: bool,
+}
+
+impl Clone for Chain {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    /// Keeps the memory of the chain.
+    fn clone_from(&mut self, other: &Self) {
+        self.bytes.clone_from(&other.bytes);
+        self.ends.clone_from(&other.ends);
+        self.is_newest_first = other.is_newest_first;
+    }
 }
 
 impl Chain {

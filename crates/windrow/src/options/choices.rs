@@ -24,8 +24,9 @@ pub enum Isolation {
     /// written without a read may have changed.
     #[default]
     Serializable,
-    /// The keys that the transaction writes or has read with `get_for_update`. Two transactions that each read what the
-    /// other one writes can both commit (write skew).
+    /// The keys that the transaction inserts, removes or deletes in a range, or has read with `get_for_update` or
+    /// `get_for_share`. A key that it only merges is not among them, even if it has read it plainly. Two transactions
+    /// that each read what the other one writes can both commit (write skew).
     Snapshot,
 }
 

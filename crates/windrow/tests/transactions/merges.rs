@@ -83,6 +83,25 @@ fn who_reads_or_replaces_the_key_conflicts() {
 }
 
 #[test]
+fn a_ticket_needs_a_read_for_update_under_snapshot_isolation() {
+    for is_for_update in [false, true] {
+        let store = Store::with(&[("n", "1")]);
+        let transactions = [(); 2].map(|()| store.db.transaction_with(Isolation::Snapshot));
+        for transaction in &transactions {
+            if is_for_update {
+                transaction.get_for_update(&store.keyspace, "n").unwrap();
+            }
+            transaction.merge(&store.keyspace, "n", "1").unwrap();
+            let ticket = transaction.get(&store.keyspace, "n").unwrap();
+            assert_eq!(text(ticket), "1|1");
+        }
+        let [one, other] = transactions;
+        one.commit().unwrap();
+        assert_eq!(is_conflict(other.commit()), is_for_update);
+    }
+}
+
+#[test]
 fn a_locking_transaction_locks_what_it_merges_and_covers_it_once_it_is_read() {
     for reads in [false, true] {
         let store = Store::with(&[("a", "1")]);
@@ -106,6 +125,41 @@ fn a_locking_transaction_locks_what_it_merges_and_covers_it_once_it_is_read() {
         };
         assert_eq!(store.text("a"), expected);
     }
+}
+
+#[test]
+fn a_roll_back_of_a_replacement_leaves_operands_alone_in_the_way_of_nobody() {
+    for (reads, removes) in [(false, false), (false, true), (true, false)] {
+        let store = Store::with(&[("a", "1")]);
+        let transaction = store.db.locking_transaction();
+        transaction.merge(&store.keyspace, "a", "own").unwrap();
+        let savepoint = transaction.savepoint();
+        if removes {
+            transaction.remove(&store.keyspace, "a").unwrap();
+        } else {
+            transaction.insert(&store.keyspace, "a", "2").unwrap();
+        }
+        transaction.roll_back_to(savepoint).unwrap();
+        if reads {
+            let read = transaction.get(&store.keyspace, "a").unwrap();
+            assert_eq!(text(read), "1|own");
+        }
+        // The lock stays: it was taken before.
+        let other = store.db.locking_transaction_with(Duration::ZERO);
+        other.merge(&store.keyspace, "a", "other").unwrap_err();
+        store.keyspace.merge("a", "plain").unwrap();
+        assert_eq!(is_conflict(transaction.commit()), reads);
+    }
+    // A replacement that stays is covered, also by one after a savepoint.
+    let store = Store::with(&[("a", "1")]);
+    let transaction = store.db.locking_transaction();
+    transaction.merge(&store.keyspace, "a", "own").unwrap();
+    transaction.insert(&store.keyspace, "a", "2").unwrap();
+    let savepoint = transaction.savepoint();
+    transaction.insert(&store.keyspace, "a", "3").unwrap();
+    transaction.roll_back_to(savepoint).unwrap();
+    store.keyspace.merge("a", "plain").unwrap();
+    assert!(is_conflict(transaction.commit()));
 }
 
 /// Fails for one key and panics for another one.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
-use windrow::{ErrorKind, Isolation, Transaction};
+use windrow::{ErrorKind, Isolation, Transaction, TransactionCursor};
 
 use super::common::Random;
 use super::{Store, appended, is_conflict};
@@ -181,6 +181,49 @@ fn compare(store: &Store, transaction: &Transaction, model: &Model, random: &mut
     }
 }
 
+/// Moves `cursor` one step from `position`, where it was before a roll-back to `model`.
+fn step_from(cursor: &mut TransactionCursor<'_>, position: &[u8], model: &Model, is_forward: bool) {
+    let (found, expected) = if is_forward {
+        let behind = (Bound::Excluded(position), Bound::Unbounded);
+        (cursor.next(), model.range::<[u8], _>(behind).next())
+    } else {
+        let before = (Bound::Unbounded, Bound::Excluded(position));
+        (cursor.prev(), model.range::<[u8], _>(before).next_back())
+    };
+    assert_eq!(found.unwrap(), expected.is_some());
+    if let Some((key, value)) = expected {
+        assert_eq!(
+            (cursor.key(), cursor.value().unwrap()),
+            (&key[..], &value[..])
+        );
+    }
+}
+
+#[test]
+fn a_cursor_finds_what_a_roll_back_brings_back() {
+    for is_forward in [true, false] {
+        let entries = ["a", "b", "c", "d", "e", "x", "z"].map(|key| (key, "1"));
+        let store = Store::with(&entries);
+        let bytes = |(key, value): (&str, &str)| (key.into(), value.into());
+        let model = entries.into_iter().map(bytes).collect();
+        let transaction = store.db.transaction();
+        let savepoint = transaction.savepoint();
+        transaction.delete_range(&store.keyspace, "b".."y").unwrap();
+        transaction.insert(&store.keyspace, "c", "own").unwrap();
+        let mut cursor = transaction.cursor(&store.keyspace).unwrap();
+        if is_forward {
+            assert!(cursor.seek("b").unwrap());
+        } else {
+            assert!(cursor.seek_to_last().unwrap() && cursor.prev().unwrap());
+        }
+        assert_eq!(cursor.key(), b"c");
+        transaction.roll_back_to(savepoint).unwrap();
+        step_from(&mut cursor, b"c", &model, is_forward);
+        let position = cursor.key().to_vec();
+        step_from(&mut cursor, &position, &model, !is_forward);
+    }
+}
+
 #[test]
 fn a_transaction_sees_its_own_range_deletes() {
     for seed in 0..40 {
@@ -218,8 +261,14 @@ fn a_transaction_sees_its_own_range_deletes() {
                     let last = random.below(savepoints.len() as u64);
                     savepoints.truncate(usize::try_from(last).unwrap() + 1);
                     let (savepoint, state) = savepoints.last().unwrap();
+                    let mut cursor = transaction.cursor(&store.keyspace).unwrap();
+                    let is_valid = cursor.seek(key(at)).unwrap();
+                    let position = cursor.key().to_vec();
                     transaction.roll_back_to(*savepoint).unwrap();
                     model.clone_from(state);
+                    if is_valid {
+                        step_from(&mut cursor, &position, &model, random.below(2) == 0);
+                    }
                 }
                 6 => compare(&store, &transaction, &model, &mut random),
                 7..9 => {

@@ -10,12 +10,14 @@
 //!
 //! Concurrency: one lock, held for a search among keys and [ranges](super::range_index); a leaf.
 
+use std::cmp::Ordering::Less;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::lock::excludes;
-use super::range_index::{HeldRange, RangeIndex};
+use super::range_index::{HeldRange, RangeIndex, compare_ends, compare_starts};
 use super::{LockName, Mode, Owner};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
@@ -56,6 +58,25 @@ struct Wish {
 }
 
 impl Hold {
+    /// Joins the ranges of a keyspace and mode that overlap, and forgets empty ones. A queue whose consumers each look for
+    /// its first entry has as many ranges with one start; each search would go through all of them.
+    pub(crate) fn join_ranges(&mut self) {
+        self.ranges
+            .retain(|(_, range, _)| is_ordered(range.bounds()));
+        self.ranges.sort_by(|one, other| {
+            let kinds = (one.0, one.2).cmp(&(other.0, other.2));
+            kinds.then_with(|| compare_starts(&one.1.lower, &other.1.lower))
+        });
+        self.ranges.dedup_by(|next, joined| {
+            let is_joined =
+                (next.0, next.2) == (joined.0, joined.2) && !joined.1.ends_before(&next.1);
+            if is_joined && compare_ends(&joined.1.upper, &next.1.upper) == Less {
+                mem::swap(&mut joined.1.upper, &mut next.1.upper);
+            }
+            is_joined
+        });
+    }
+
     fn memory_bytes(&self) -> u64 {
         let keys = self.keys.keys().map(|name| name.key.len());
         let ranges = self.ranges.iter().map(|(_, range, _)| {
@@ -270,6 +291,60 @@ mod tests {
         holds.remove(one, &first);
         assert!(!holds.is_any() && !forbids("a", None));
         assert_eq!(holds.memory.bytes(), 0);
+    }
+
+    #[test]
+    fn overlapping_ranges_of_one_owner_are_joined() {
+        let key = |key: u8| Box::<[u8]>::from([key]);
+        let ends = |lower: Bound<u8>, upper: Bound<u8>| KeyRange {
+            lower: lower.map(key),
+            upper: upper.map(key),
+        };
+        // Each consumer of a queue passes what those before it have removed.
+        let mut queue = Hold::default();
+        for last in [3, 1, 2, 9, 5] {
+            let passed = ends(Bound::Included(1), Bound::Included(last));
+            queue.ranges.push((KEYSPACE, passed, Mode::Shared));
+        }
+        let joined = ends(Bound::Included(1), Bound::Included(9));
+        let others = [
+            (KEYSPACE, joined.clone(), Mode::Exclusive),
+            (KeyspaceId(2), joined.clone(), Mode::Shared),
+            (
+                KEYSPACE,
+                ends(Bound::Excluded(9), Bound::Unbounded),
+                Mode::Shared,
+            ),
+        ];
+        queue.ranges.extend(others);
+        let empty = ends(Bound::Included(7), Bound::Excluded(7));
+        queue.ranges.push((KEYSPACE, empty, Mode::Exclusive));
+        queue.join_ranges();
+        assert_eq!(queue.ranges.len(), 4);
+        assert_eq!(queue.ranges[0].1.bounds(), joined.bounds());
+        // Exactly the same keys are held.
+        for bounds in 0..81_u8 {
+            let bound = |kind, key| match kind {
+                0 => Bound::Included(key),
+                1 => Bound::Excluded(key),
+                _ => Bound::Unbounded,
+            };
+            let [one, other, third, fourth] = [bounds, bounds / 3, bounds / 9, bounds / 27];
+            let ranges = [
+                ends(bound(one % 3, 4), bound(other % 3, 8)),
+                ends(bound(third % 3, 2), bound(fourth % 3, 4)),
+                ends(bound(other % 3, 8), bound(third % 3, 9)),
+            ];
+            let mut hold = Hold::default();
+            let held = ranges.clone().map(|range| (KEYSPACE, range, Mode::Shared));
+            hold.ranges.extend(held);
+            hold.join_ranges();
+            for key in 0..12 {
+                let has = |it: &KeyRange| it.is_above_lower(&[key]) && it.is_below_upper(&[key]);
+                let is_held = hold.ranges.iter().any(|it| has(&it.1));
+                assert_eq!(is_held, ranges.iter().any(has), "{key} {ranges:?}");
+            }
+        }
     }
 
     #[test]

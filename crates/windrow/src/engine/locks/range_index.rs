@@ -157,7 +157,8 @@ fn middle_of(part: &Range<usize>) -> usize {
     part.start + part.len() / 2
 }
 
-fn compare_starts(one: &Bound<Box<[u8]>>, other: &Bound<Box<[u8]>>) -> Ordering {
+/// In the order of the first keys.
+pub(super) fn compare_starts(one: &Bound<Box<[u8]>>, other: &Bound<Box<[u8]>>) -> Ordering {
     fn start(bound: &Bound<Box<[u8]>>) -> Option<(&[u8], bool)> {
         match bound {
             Bound::Unbounded => None,
@@ -168,7 +169,7 @@ fn compare_starts(one: &Bound<Box<[u8]>>, other: &Bound<Box<[u8]>>) -> Ordering 
     start(one).cmp(&start(other))
 }
 
-fn compare_ends(one: &Bound<Box<[u8]>>, other: &Bound<Box<[u8]>>) -> Ordering {
+pub(super) fn compare_ends(one: &Bound<Box<[u8]>>, other: &Bound<Box<[u8]>>) -> Ordering {
     fn end(bound: &Bound<Box<[u8]>>) -> (bool, &[u8], bool) {
         match bound {
             Bound::Unbounded => (true, &[], false),

@@ -7,6 +7,7 @@
 //! Invariants:
 //! - I1: `base` is at no entry between the position and the next one in the present direction: forwards it is at the
 //!   first entry of the snapshot at the position or behind it, backwards at the last one at the position or before it.
+//!   Entries in deleted ranges do not count. A roll-back may bring them back, so the next step after one moves `base`.
 //! - I2: `passed` covers every key of which the cursor has shown that it exists, or, by passing it, that it does not.
 //!   The transaction has it at the latest when the cursor is dropped.
 //!
@@ -14,6 +15,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::mem;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -106,6 +108,8 @@ pub(crate) struct TransactionCursor<'a> {
     range: KeyRange,
     base: StateCursor,
     place: BasePlace,
+    /// The roll-backs of the transaction that `base` has followed.
+    roll_backs: u64,
     shown: Shown,
     /// The position: the key that is shown, or the last removal that was passed.
     key: Vec<u8>,
@@ -134,6 +138,7 @@ impl<'a> TransactionCursor<'a> {
             range,
             base,
             place: BasePlace::BeforeFirst,
+            roll_backs: transaction.writes.borrow().roll_backs(),
             shown: Shown::Nothing,
             key: Vec::new(),
             value: Vec::new(),
@@ -240,6 +245,7 @@ impl<'a> TransactionCursor<'a> {
             return self.refuse_after_error();
         }
         self.shown = Shown::Nothing;
+        self.follow_roll_backs(Direction::Forward)?;
         if self.place == BasePlace::BeforeFirst {
             let found = self.base.moving().seek_to_first()?;
             self.place_base(found, Direction::Forward);
@@ -261,6 +267,7 @@ impl<'a> TransactionCursor<'a> {
             return self.refuse_after_error();
         }
         self.shown = Shown::Nothing;
+        self.follow_roll_backs(Direction::Backward)?;
         if self.place == BasePlace::BehindLast {
             let found = self.base.moving().seek_to_last()?;
             self.place_base(found, Direction::Backward);
@@ -368,6 +375,24 @@ impl<'a> TransactionCursor<'a> {
             };
             self.place_base(found, direction);
         }
+        Ok(())
+    }
+
+    /// Moves `base` back to the position if the transaction was rolled back: there may be entries again where `base` has
+    /// left a deleted range (I1).
+    fn follow_roll_backs(&mut self, direction: Direction) -> Result<()> {
+        let roll_backs = self.transaction.writes.borrow().roll_backs();
+        if mem::replace(&mut self.roll_backs, roll_backs) == roll_backs {
+            return Ok(());
+        }
+        let found = self.base.moving().seek(&self.key)?;
+        let found = match direction {
+            Direction::Forward => found,
+            Direction::Backward if !found => self.base.moving().seek_to_last()?,
+            Direction::Backward if self.base.key() > &self.key[..] => self.base.prev()?,
+            Direction::Backward => true,
+        };
+        self.place_base(found, direction);
         Ok(())
     }
 

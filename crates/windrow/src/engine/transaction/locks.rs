@@ -104,6 +104,8 @@ struct DeletedRange {
 enum Taken {
     /// A lock, and how it was held before.
     Key(LockName, Option<Mode>),
+    /// The cover of a key that was locked before.
+    Cover(LockName),
     /// The last range.
     Range,
 }
@@ -154,7 +156,13 @@ impl TransactionLocks {
         key: &[u8],
         mode: Mode,
     ) -> Result<()> {
-        self.lock(engine, keyspace, key, mode)?.is_covered = true;
+        let count = self.held.len();
+        let held = self.lock(engine, keyspace, key, mode)?;
+        let was_covered = mem::replace(&mut held.is_covered, true);
+        if !was_covered && self.held.len() == count {
+            let name = LockName::new(keyspace.id(), key);
+            self.taken.push(Taken::Cover(name));
+        }
         Ok(())
     }
 
@@ -270,19 +278,24 @@ impl TransactionLocks {
         while self.taken.len() > position
             && let Some(taken) = self.taken.pop()
         {
-            let Taken::Key(name, before) = taken else {
-                self.ranges.pop();
-                continue;
-            };
-            if let Some(mode) = before {
-                self.table.share(self.owner, &name);
-                if let Some(held) = self.held.get_mut(&name) {
-                    held.mode = mode;
+            match taken {
+                Taken::Range => drop(self.ranges.pop()),
+                Taken::Cover(name) => {
+                    if let Some(held) = self.held.get_mut(&name) {
+                        held.is_covered = held.is_read;
+                    }
                 }
-            } else {
-                self.table.release(self.owner, &name);
-                if let Some(held) = self.held.remove(&name).filter(|it| it.is_read) {
-                    reads.add_key(&held.keyspace, &name.key, held.since);
+                Taken::Key(name, Some(mode)) => {
+                    self.table.share(self.owner, &name);
+                    if let Some(held) = self.held.get_mut(&name) {
+                        held.mode = mode;
+                    }
+                }
+                Taken::Key(name, None) => {
+                    self.table.release(self.owner, &name);
+                    if let Some(held) = self.held.remove(&name).filter(|it| it.is_read) {
+                        reads.add_key(&held.keyspace, &name.key, held.since);
+                    }
                 }
             }
         }

@@ -135,10 +135,10 @@ impl Drop for NameInUse<'_> {
         match self.kept.take() {
             Some(kept) if self.is_prepared => prepared.set(self.name, Named::Prepared(kept)),
             kept => {
-                prepared.remove(self.name);
                 if let Some(kept) = kept {
                     kept.release(self.engine); // I1
                 }
+                prepared.remove(self.name);
             }
         }
     }
@@ -199,12 +199,15 @@ impl TransactionCore {
                 locks.take(engine, &reads.keyspace, key, Mode::Shared)?;
             }
         }
-        let record = encode(&writes.encode(), reads);
+        let hold = hold_of(&writes, reads);
+        let encoded = writes.encode();
+        drop(writes);
+        let record = encode(&encoded, reads);
+        drop(encoded);
         if record.len() > VALUE_BYTES_MAX {
             let message = "the writes of a prepared transaction, with what it has read, cannot be larger than 1 GiB";
             return Err(Error::invalid_argument(message));
         }
-        let hold = hold_of(&writes, reads);
         let owner = locks.owner();
         if let Err(other) = engine.holds.add(owner, &hold) {
             return Err(engine.held(other.keyspace, &other.key));
@@ -268,6 +271,7 @@ fn hold_of(writes: &WriteSet, reads: &ReadSet) -> Hold {
         .deleted()
         .map(|(keyspace, range)| (keyspace.id(), range, Mode::Exclusive));
     hold.ranges.extend(deleted);
+    hold.join_ranges();
     hold
 }
 
@@ -422,6 +426,7 @@ fn restored_hold(record: &PreparedRecord<'_>) -> std::result::Result<Hold, Decod
     let ranges = record.ranges.iter().cloned();
     hold.ranges
         .extend(ranges.map(|(keyspace, range)| (keyspace, range, Mode::Shared)));
+    hold.join_ranges();
     Ok(hold)
 }
 

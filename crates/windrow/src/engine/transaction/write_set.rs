@@ -33,6 +33,7 @@ pub(super) struct WriteSet {
     /// The bytes of the changes.
     changes_bytes: usize,
     savepoints: Vec<Savepoint>,
+    roll_backs: u64,
 }
 
 /// Names a savepoint. No other savepoint of any transaction has the number.
@@ -111,7 +112,7 @@ impl EncodedWrites {
 
 /// The bytes of the change of a `key` to which `before` was written.
 fn change_bytes(key: &[u8], before: Option<&Written>) -> usize {
-    size_of::<Change>() + key.len() + before.map_or(0, Written::value_bytes)
+    size_of::<Change>() + key.len() + before.map_or(0, Written::memory_bytes)
 }
 
 /// The most bytes of encoded deletions.
@@ -374,6 +375,7 @@ impl WriteSet {
                 "the savepoint is of another transaction, or this one was rolled back to before it",
             ));
         };
+        self.roll_backs += 1;
         self.savepoints.truncate(position + 1);
         let Savepoint { changes, locks, .. } = self.savepoints[position];
         while self.changes.len() > changes
@@ -397,6 +399,11 @@ impl WriteSet {
             }
         }
         Ok(locks)
+    }
+
+    /// How often the writes were rolled back.
+    pub(super) fn roll_backs(&self) -> u64 {
+        self.roll_backs
     }
 
     /// About the memory in use, in bytes.

@@ -109,12 +109,17 @@ impl Written {
     }
 
     /// The bytes of its values.
-    pub(super) fn value_bytes(&self) -> usize {
+    fn value_bytes(&self) -> usize {
         let base = match &self.base {
             Base::Value(written) => written.value.len(),
             Base::Unwritten | Base::Removed => 0,
         };
         base + self.operands.bytes()
+    }
+
+    /// About the bytes of its values in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.value_bytes() + self.operands.len() * size_of::<usize>()
     }
 
     /// The most bytes of its encoded entries, of a key of this length.

@@ -44,6 +44,21 @@ fn an_overwrite_keeps_nothing_without_a_savepoint() {
 }
 
 #[test]
+fn operands_that_savepoints_keep_are_counted() {
+    const COUNT: usize = 1000;
+    let (keyspace, mut writes) = (keyspace(), WriteSet::default());
+    for _ in 0..COUNT {
+        writes.merge(&keyspace, b"key", b"").unwrap();
+    }
+    let savepoint = SavepointId(LockTable::new(&Arc::default(), 1).new_owner());
+    writes.savepoint(savepoint, 0);
+    writes.put(&keyspace, b"key", Base::Removed).unwrap();
+    assert!(writes.changes_bytes >= COUNT * size_of::<usize>());
+    writes.roll_back_to(savepoint).unwrap();
+    assert_eq!(writes.changes_bytes, 0);
+}
+
+#[test]
 fn what_savepoints_keep_is_bounded() {
     let (keyspace, mut writes) = (keyspace(), WriteSet::default());
     let savepoint = SavepointId(LockTable::new(&Arc::default(), 1).new_owner());
