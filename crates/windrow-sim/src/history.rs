@@ -1,14 +1,17 @@
 //! Random histories: the operations of a user, fixed by a seed.
 
 use crate::Random;
-use crate::model::{Change, Effect};
+use crate::model::{Change, EXPIRING, Effect, with_expiry};
 use std::collections::BTreeMap;
 use windrow::Durability;
 
 /// The keyspace that each history uses.
 pub const FIRST_KEYSPACE: &str = "keyspace-0";
 
-/// The most keyspaces of a history.
+/// The expiry of a value that never expires, for the model.
+const NEVER: u64 = 99_999_999_999_999;
+
+/// The most keyspaces of a history that have a merge operator.
 pub const KEYSPACES_MAX: usize = 3;
 
 /// The name of a keyspace.
@@ -23,6 +26,8 @@ pub enum Operation {
     Write(Vec<Change>, Durability),
     /// `Keyspace::bulk_load` of these entries, ascending.
     BulkLoad(String, Vec<(Vec<u8>, Vec<u8>)>),
+    /// Turns the system's clock on by this many milliseconds.
+    Turn(u64),
     /// `Db::persist`.
     Persist,
     /// `Db::flush`.
@@ -45,6 +50,8 @@ pub enum Operation {
     Release,
     /// Closes and opens the database.
     Reopen,
+    /// Closes the database, and opens it while the clock shows a time that is earlier by this many milliseconds.
+    ReopenEarlier(u64),
     /// Ends the process and opens the database.
     Kill,
 }
@@ -83,6 +90,8 @@ pub struct Generator {
     /// Whether entries are loaded in bulk, in a third of the histories: small trees hold what was loaded in levels that
     /// take no appends.
     loads_in_bulk: bool,
+    /// Whether there is a keyspace whose entries may expire, in two of five histories.
+    expires: bool,
     /// Makes each value unique.
     serial: u64,
 }
@@ -95,6 +104,7 @@ impl Generator {
             profile,
             deletes_ranges: seed.is_multiple_of(2),
             loads_in_bulk: seed.is_multiple_of(3),
+            expires: matches!(seed % 5, 1 | 3),
             serial: 0,
         }
     }
@@ -116,6 +126,8 @@ impl Generator {
             153..156 => Operation::Flush,
             156..159 => self.compact(),
             159..161 => Operation::WaitIdle,
+            161..169 if self.expires => Operation::Turn(1 + self.random.below(300)),
+            195 if self.expires => Operation::ReopenEarlier(self.random.below(3000)),
             161..185 => Operation::Step(1 + self.random.index(2)),
             185..190 => Operation::Hold,
             190..195 => Operation::Release,
@@ -136,6 +148,14 @@ impl Generator {
             2 => vec![0; 1 + number / 4],
             _ => vec![0xff; 1 + number / 4],
         }
+    }
+
+    /// The name of a keyspace to compare.
+    pub fn compared_keyspace(&mut self) -> String {
+        if self.expires && self.random.chance(1, 5) {
+            return EXPIRING.to_owned();
+        }
+        self.keyspace()
     }
 
     /// The name of a keyspace that the history uses.
@@ -172,11 +192,28 @@ impl Generator {
     }
 
     fn change(&mut self) -> Change {
+        if self.expires && self.random.chance(1, 3) {
+            return self.expiring_change();
+        }
         let (keyspace, key) = (self.keyspace(), self.key());
         let effect = match self.random.below(27 + u64::from(self.deletes_ranges)) {
             0..6 => Effect::Remove,
             6..13 => Effect::Append(self.value()),
             13..27 => Effect::Insert(self.value()),
+            _ => return self.range(keyspace, key),
+        };
+        (keyspace, key, effect)
+    }
+
+    /// A change of the keyspace whose entries may expire.
+    fn expiring_change(&mut self) -> Change {
+        let (keyspace, key) = (EXPIRING.to_owned(), self.key());
+        let effect = match self.random.below(20 + u64::from(self.deletes_ranges)) {
+            0..3 => Effect::Remove,
+            3..6 => Effect::Insert(with_expiry(NEVER, &self.value())),
+            6..16 => Effect::InsertFor(self.value(), 1 + self.random.below(400)),
+            // Long enough for files of others to go.
+            16..20 => Effect::InsertFor(self.value(), 1 + self.random.below(4000)),
             _ => return self.range(keyspace, key),
         };
         (keyspace, key, effect)

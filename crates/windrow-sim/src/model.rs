@@ -3,8 +3,13 @@
 //! After a crash the database must equal the state after some commit: not before the last commit
 //! whose durability was acknowledged, and not after the last commit that was begun. The model compares
 //! whole states. So it finds half a batch, a hole or a value that returns, not only a lost value.
+//!
+//! The entries of one keyspace, [`EXPIRING`], expire. A value there begins with its expiry, so the model knows it from the
+//! value. A database that is opened while the clock shows an earlier time may show entries that have expired already, but
+//! only all that expire after some moment.
 
 use crate::random::combine;
+use crate::runtime::UNIX_TIME_START;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Bound;
@@ -28,8 +33,30 @@ pub enum Effect {
     Remove,
     /// The merge operator appends this operand.
     Append(Vec<u8>),
+    /// It gets this value, which begins with its expiry, for this many milliseconds.
+    InsertFor(Vec<u8>, u64),
     /// It is removed, and so are all keys behind it to before this one; all, if this one is empty.
     DeleteRange(Vec<u8>),
+}
+
+/// The keyspace whose entries may expire. It has no merge operator.
+pub const EXPIRING: &str = "expiring";
+
+/// The digits of an expiry at the begin of a value.
+const EXPIRY_DIGITS: usize = 14;
+
+/// A value that begins with its expiry, in milliseconds since 1970.
+pub fn with_expiry(expiry: u64, value: &[u8]) -> Vec<u8> {
+    let mut stamped = format!("{expiry:0EXPIRY_DIGITS$} ").into_bytes();
+    stamped.extend_from_slice(value);
+    stamped
+}
+
+/// The expiry that `value` begins with.
+fn expiry_of(value: &[u8]) -> u64 {
+    let digits = value.get(..EXPIRY_DIGITS).unwrap_or_default();
+    let digits = str::from_utf8(digits).unwrap_or_default();
+    digits.parse().expect("a value begins with its expiry")
 }
 
 /// What the merge operator of all keyspaces puts between two operands.
@@ -40,7 +67,9 @@ impl Effect {
     fn apply(&self, old: Option<&Vec<u8>>) -> Option<Vec<u8>> {
         match (self, old) {
             (Self::Remove | Self::DeleteRange(_), _) => None,
-            (Self::Insert(value), _) | (Self::Append(value), None) => Some(value.clone()),
+            (Self::Insert(value) | Self::InsertFor(value, _), _) | (Self::Append(value), None) => {
+                Some(value.clone())
+            }
             (Self::Append(operand), Some(old)) => Some([old, &[SEPARATOR][..], operand].concat()),
         }
     }
@@ -64,6 +93,8 @@ pub struct Bounds {
     pub required: usize,
     /// The number of commits that may be there.
     pub begun: usize,
+    /// The clock shows this moment or a later one.
+    pub from: u64,
 }
 
 /// The commits of a history.
@@ -74,6 +105,8 @@ pub struct Model {
     /// `hashes[i]` is the hash of the state after `i` commits.
     hashes: Vec<u64>,
     current: Contents,
+    /// The latest moment that the clock has shown.
+    moment: u64,
 }
 
 impl Default for Model {
@@ -91,7 +124,18 @@ impl Model {
             current: base.clone(),
             base,
             commits: Vec::new(),
+            moment: u64::try_from(UNIX_TIME_START.as_millis()).expect("a small number"),
         }
+    }
+
+    /// The latest moment that the clock has shown.
+    pub fn moment(&self) -> u64 {
+        self.moment
+    }
+
+    /// The clock shows a later moment.
+    pub fn turn(&mut self, milliseconds: u64) {
+        self.moment += milliseconds;
     }
 
     /// Begins a commit of `changes`; its status is unknown.
@@ -129,7 +173,7 @@ impl Model {
     pub fn withdraw(&mut self) {
         self.commits.pop().expect("a commit was begun");
         self.hashes.pop();
-        self.current = self.state(self.commits.len());
+        self.current = self.written(self.commits.len());
     }
 
     /// A crash left the first `count` commits. The others never happened.
@@ -141,7 +185,7 @@ impl Model {
                 *status = Status::Buffered;
             }
         }
-        self.current = self.state(count);
+        self.current = self.written(count);
     }
 
     /// Everything that was acknowledged became durable.
@@ -167,13 +211,18 @@ impl Model {
         self.bounds(|status| status != Status::Unknown)
     }
 
-    /// The state after all commits that were begun.
-    pub fn current(&self) -> &Contents {
-        &self.current
+    /// The state after all commits that were begun, without what has expired.
+    pub fn current(&self) -> Contents {
+        living(self.current.clone(), self.moment)
     }
 
-    /// The state after `count` commits.
+    /// The state after `count` commits, without what has expired.
     pub fn state(&self, count: usize) -> Contents {
+        living(self.written(count), self.moment)
+    }
+
+    /// The state after `count` commits, with what has expired.
+    fn written(&self, count: usize) -> Contents {
         let mut contents = self.base.clone();
         for (keyspace, key, effect) in self.commits[..count]
             .iter()
@@ -193,15 +242,26 @@ impl Model {
         let wanted = hash(recovered);
         let candidates = (bounds.required..=bounds.begun).rev();
         for count in candidates.filter(|count| self.hashes[*count] == wanted) {
-            let state = self.state(count);
-            if state
-                .iter()
-                .eq(recovered.iter().filter(|(_, entries)| !entries.is_empty()))
-            {
+            if self.may_show(self.written(count), recovered, bounds.from) {
                 return Ok(count);
             }
         }
         Err(self.explain(recovered, wanted, bounds))
+    }
+
+    /// Whether a database that holds `written` may show `found` at `from` or later: without exactly what has expired by
+    /// some moment that the clock has shown.
+    fn may_show(&self, written: Contents, found: &Contents, from: u64) -> bool {
+        let hidden = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+            let shown = found.get(EXPIRING).and_then(|entries| entries.get(key));
+            shown.is_none().then(|| expiry_of(value))
+        };
+        let expiring = written.get(EXPIRING).into_iter().flatten();
+        let last = expiring.filter_map(hidden).max().unwrap_or(0);
+        let moment = last.max(from);
+        let state = living(written, moment);
+        let found = found.iter().filter(|(_, entries)| !entries.is_empty());
+        moment <= self.moment && state.iter().eq(found)
     }
 
     fn bounds(&self, counts: impl Fn(Status) -> bool) -> Bounds {
@@ -209,11 +269,14 @@ impl Model {
         Bounds {
             required: last.map_or(0, |index| index + 1),
             begun: self.commits.len(),
+            from: 0,
         }
     }
 
     fn explain(&self, recovered: &Contents, wanted: u64, bounds: Bounds) -> String {
-        let Bounds { required, begun } = bounds;
+        let Bounds {
+            required, begun, ..
+        } = bounds;
         let mut text =
             format!("the database equals none of the states after {required} to {begun} commits");
         let earlier = self.hashes[..required]
@@ -236,6 +299,15 @@ impl Model {
         outcome.expect("a string can be written to");
         text
     }
+}
+
+/// `contents` without what has expired at `moment`.
+fn living(mut contents: Contents, moment: u64) -> Contents {
+    if let Some(entries) = contents.get_mut(EXPIRING) {
+        entries.retain(|_, value| moment < expiry_of(value));
+        contents.retain(|_, entries| !entries.is_empty());
+    }
+    contents
 }
 
 /// The entries that `effect` on `key` changes.
@@ -314,7 +386,11 @@ fn hash(contents: &Contents) -> u64 {
     sum
 }
 
+/// What an entry adds to the hash of a state; nothing for an entry that may expire.
 fn entry_hash(keyspace: &str, key: &[u8], value: &[u8]) -> u64 {
+    if keyspace == EXPIRING {
+        return 0;
+    }
     combine(
         combine(xxh3_64(keyspace.as_bytes()), xxh3_64(key)),
         xxh3_64(value),
@@ -351,7 +427,7 @@ mod tests {
             );
         }
         assert_eq!(model.process_crash_bounds().required, 2);
-        assert_eq!(model.state(3), *model.current());
+        assert_eq!(model.state(3), model.current());
     }
 
     #[test]
@@ -369,12 +445,44 @@ mod tests {
     }
 
     #[test]
+    fn expired_entries_are_hidden_up_to_one_moment() {
+        let mut model = Model::default();
+        let start = model.moment();
+        let values: Vec<_> = (1..=3).map(|ttl| with_expiry(start + ttl, b"")).collect();
+        let insertion = |(ttl, value): (u64, &Vec<u8>)| {
+            let effect = Effect::InsertFor(value.clone(), ttl);
+            (EXPIRING.to_owned(), value.clone(), effect)
+        };
+        model.begin((1..=3).zip(&values).map(insertion).collect());
+        model.finish(Status::Durable);
+        model.turn(2);
+        let shows = |from: u64, shown: &[usize]| {
+            let entries = shown.iter().map(|&index| values[index].clone());
+            let entries: Entries = entries.map(|value| (value.clone(), value)).collect();
+            let found = Contents::from([(EXPIRING.to_owned(), entries)]);
+            let bounds = Bounds {
+                from,
+                ..model.power_failure_bounds()
+            };
+            model.check_recovered(&found, bounds).is_ok()
+        };
+        assert_eq!(model.current()[EXPIRING].len(), 1);
+        assert!(shows(start + 2, &[2]) && shows(start, &[1, 2]) && shows(start, &[0, 1, 2]));
+        assert!(
+            !shows(start + 2, &[1, 2]),
+            "the clock shows that it has expired"
+        );
+        assert!(!shows(start, &[0, 2]), "an earlier one returns");
+        assert!(!shows(start, &[]), "one is lost");
+    }
+
+    #[test]
     fn a_withdrawn_commit_leaves_no_trace() {
         let mut model = history();
-        let before = model.current().clone();
+        let before = model.current();
         model.begin(vec![put("c", "3")]);
         model.withdraw();
-        assert_eq!(*model.current(), before);
+        assert_eq!(model.current(), before);
         assert_eq!(model.begun(), 3);
         model.persisted();
         assert_eq!(model.power_failure_bounds().required, 2);

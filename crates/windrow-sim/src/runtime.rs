@@ -11,7 +11,7 @@ use std::time::Duration;
 use windrow::runtime::{Runtime, Work, Workers};
 
 /// What the system's clock shows at first.
-const UNIX_TIME_START: Duration = Duration::from_secs(1_000_000);
+pub(crate) const UNIX_TIME_START: Duration = Duration::from_secs(1_000_000);
 
 /// A runtime that runs one job per step. Clones are handles of the same runtime.
 #[derive(Clone)]

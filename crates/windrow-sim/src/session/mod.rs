@@ -16,6 +16,8 @@ use held::Held;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use windrow::runtime::Runtime as _;
 use windrow::{Db, ErrorKind, Keyspace, Result};
 
 /// The folder of the database.
@@ -101,6 +103,23 @@ impl Session {
         self.open()
     }
 
+    /// As [`reopen`](Self::reopen), while the clock shows a time that is earlier by this many milliseconds.
+    pub fn reopen_earlier(&mut self, milliseconds: u64) -> Result<()> {
+        self.close()?;
+        let moment = self.lock_model().moment().saturating_sub(milliseconds);
+        self.runtime.set_unix_time(Duration::from_millis(moment));
+        let opened = self.open();
+        // Then the model knows again when new entries expire.
+        self.show_moment();
+        opened
+    }
+
+    /// Lets the clock show the moment of the model.
+    fn show_moment(&self) {
+        let moment = Duration::from_millis(self.lock_model().moment());
+        self.runtime.set_unix_time(moment);
+    }
+
     /// Closes the database, which makes everything durable, and ends the process.
     pub fn close(&mut self) -> Result<()> {
         let closed = match self.db.take() {
@@ -161,9 +180,9 @@ impl Session {
         // A failed commit may be invisible to the handle that reported it.
         let without = self.unresolved.then(|| model.state(model.begun() - 1));
         assert!(
-            found == *model.current() || without.as_ref() == Some(&found),
+            found == model.current() || without.as_ref() == Some(&found),
             "the contents differ from the model: {}",
-            differences(model.current(), &found).join("; ")
+            differences(&model.current(), &found).join("; ")
         );
         Ok(())
     }
@@ -228,6 +247,11 @@ impl Session {
             model.process_crash_bounds()
         } else {
             model.power_failure_bounds()
+        };
+        let unix_time = self.runtime.unix_time().as_millis();
+        let bounds = Bounds {
+            from: u64::try_from(unix_time).expect("a small number"),
+            ..bounds
         };
         let count = check(&model, &found, bounds);
         // Lost commits stay lost, and what was read is durable from now on.

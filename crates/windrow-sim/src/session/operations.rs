@@ -3,9 +3,10 @@
 use super::held::Held;
 use super::{CHECKPOINT, Session, contents, verify};
 use crate::history::Operation;
-use crate::model::{Change, Contents, Effect, Status, differences};
+use crate::model::{Change, Contents, Effect, Status, differences, with_expiry};
 use std::collections::BTreeSet;
 use std::ops::Bound;
+use std::time::Duration;
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
 
 impl Session {
@@ -17,6 +18,11 @@ impl Session {
         match operation {
             Operation::Write(changes, durability) => self.write(changes, *durability),
             Operation::BulkLoad(name, entries) => self.bulk_load(name, entries),
+            Operation::Turn(milliseconds) => {
+                self.lock_model().turn(*milliseconds);
+                self.show_moment();
+                Ok(())
+            }
             Operation::Persist => {
                 self.db().persist()?;
                 self.lock_model().persisted();
@@ -47,12 +53,24 @@ impl Session {
                 None => Ok(()),
             },
             Operation::Reopen => self.reopen(),
+            Operation::ReopenEarlier(milliseconds) => self.reopen_earlier(*milliseconds),
             Operation::Kill => self.kill(),
         }
     }
 
     /// Commits `changes`: as a batch, or as a single write if there is only one change.
     pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let moment = self.lock_model().moment();
+        let stamped = changes.iter().cloned().map(|(name, key, effect)| {
+            let effect = match effect {
+                Effect::InsertFor(value, ttl) => {
+                    Effect::InsertFor(with_expiry(moment + ttl, &value), ttl)
+                }
+                effect => effect,
+            };
+            (name, key, effect)
+        });
+        let changes: &[Change] = &stamped.collect::<Vec<_>>();
         let keyspaces = changes
             .iter()
             .map(|(name, _, _)| self.keyspace(name))
@@ -99,7 +117,7 @@ impl Session {
         // The last commit may count or not.
         for contents in [
             model.current(),
-            &model.state(model.begun().saturating_sub(1)),
+            model.state(model.begun().saturating_sub(1)),
         ] {
             let entries = contents.get(name).into_iter().flatten();
             keys.extend(entries.map(|(key, _)| key.clone()));
@@ -238,7 +256,7 @@ impl Session {
             self.check()?;
             return self.contents();
         }
-        Ok(self.lock_model().current().clone())
+        Ok(self.lock_model().current())
     }
 
     fn commit(
@@ -247,8 +265,11 @@ impl Session {
         changes: &[Change],
         durability: Durability,
     ) -> Result<()> {
-        if let ([keyspace], [(_, key, effect)]) = (keyspaces, changes) {
+        if let ([keyspace], [(_, key, effect)]) = (keyspaces, changes)
+            && !matches!(effect, Effect::InsertFor(..))
+        {
             return match effect {
+                Effect::InsertFor(..) => unreachable!("it is written by a batch"),
                 Effect::Insert(value) => keyspace.insert_with(key, value, durability),
                 Effect::Remove => keyspace.remove_with(key, durability),
                 Effect::Append(operand) => keyspace.merge_with(key, operand, durability),
@@ -261,6 +282,10 @@ impl Session {
         for (keyspace, (_, key, effect)) in keyspaces.iter().zip(changes) {
             match effect {
                 Effect::Insert(value) => batch.insert(keyspace, key, value)?,
+                Effect::InsertFor(value, ttl) => {
+                    let ttl = Duration::from_millis(*ttl);
+                    batch.insert_with_ttl(keyspace, key, value, ttl)?;
+                }
                 Effect::Remove => batch.remove(keyspace, key)?,
                 Effect::Append(operand) => batch.merge(keyspace, key, operand)?,
                 Effect::DeleteRange(end) => {

@@ -15,6 +15,7 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use windrow::{Db, Durability, Error, ErrorKind};
 
 /// The most wrong answers that a report describes for each database.
@@ -113,6 +114,8 @@ struct Victim {
     /// An earlier state of the same database.
     earlier: Image,
     contents: Contents,
+    /// What the system's clock shows.
+    moment: Duration,
     /// The contents without the last write, if that write may be torn.
     torn: Option<Contents>,
 }
@@ -159,7 +162,8 @@ impl Victim {
             setting,
             image: session.disk.image(),
             earlier,
-            contents: model.current().clone(),
+            contents: model.current(),
+            moment: Duration::from_millis(model.moment()),
             torn: (end == ProcessEnd::Killed).then(|| model.state(model.begun() - 1)),
         }
     }
@@ -306,6 +310,7 @@ impl Damage {
         let mut expected = &self.victim.contents;
         let disk = SimDisk::from_image(image);
         let runtime = SteppedRuntime::new(1);
+        runtime.set_unix_time(self.victim.moment);
         let db = Db::open(Path::new(FOLDER), self.victim.setting.on(&disk, &runtime))?;
         let scanned = contents(&db);
         if let Some(torn) = &self.victim.torn

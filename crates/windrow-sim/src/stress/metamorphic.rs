@@ -155,7 +155,7 @@ impl Run {
     /// Asks one question and compares the answer.
     fn compare(&mut self) -> Result<()> {
         self.answers += 1;
-        let name = self.generator.keyspace();
+        let name = self.generator.compared_keyspace();
         let keyspace = self.session.keyspace(&name)?;
         let expected = self
             .session

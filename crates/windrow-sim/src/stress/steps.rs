@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 28] = [
+const EDIT_RECORDS: [&str; 29] = [
     "format version",
     "next id",
     "create keyspace",
@@ -37,6 +37,7 @@ const EDIT_RECORDS: [&str; 28] = [
     "count references",
     "rename keyspace",
     "merge operator",
+    "expired by",
 ];
 
 /// The index of "add value log" in these.
