@@ -21,6 +21,10 @@ use super::transactions::Transaction;
 pub struct Cursor(Entries);
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each is behind the pointer of its handle"
+)]
 enum Entries {
     OfKeyspace(windrow::Cursor),
     OfTransaction(SharedCursor),
