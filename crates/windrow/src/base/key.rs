@@ -228,15 +228,24 @@ pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
 
 /// The first key after `key`; `None` if there is none.
 pub(crate) fn next_key(key: &[u8]) -> Option<Vec<u8>> {
-    let mut next = key.to_vec();
+    let mut next = Vec::with_capacity(key.len() + 1);
+    put_next_key(key, &mut next).then_some(next)
+}
+
+/// Replaces `next` by the [next key](next_key); returns whether there is one.
+pub(crate) fn put_next_key(key: &[u8], next: &mut Vec<u8>) -> bool {
+    next.clear();
+    next.extend_from_slice(key);
     if key.len() < KEY_BYTES_MAX {
         next.push(0);
-        return Some(next);
+        return true;
     }
-    let last = key.iter().rposition(|&byte| byte < u8::MAX)?;
+    let Some(last) = key.iter().rposition(|&byte| byte < u8::MAX) else {
+        return false;
+    };
     next.truncate(last + 1);
     next[last] += 1;
-    Some(next)
+    true
 }
 
 /// Orders two entries: user key ascending, then sequence number descending.

@@ -2,14 +2,15 @@
 //!
 //! A cursor that has passed [`PASSED_MIN`] entries in one move looks for a span around its entry, and again after as
 //! many more, or sooner behind a span: a write may have cut it. At the end of a long move it reports the keys that it has
-//! passed as empty, unless an expired entry was among them: readers of an earlier moment may see that.
+//! passed as empty. A cursor whose entries may expire neither uses spans nor reports: a span says nothing about the moments
+//! of its readers, and jobs may have dropped what an earlier one still sees.
 //!
 //! Concurrency: owned by one thread.
 
 use std::sync::Arc;
 
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
-use crate::base::key::next_key;
+use crate::base::key::put_next_key;
 
 /// A cursor reports seeks that pass so many entries or more.
 pub(super) const PASSED_MIN: u32 = 16;
@@ -30,12 +31,11 @@ pub(super) struct Passing {
     passed: u32,
     /// The number of passed entries at which the cursor looks for a span.
     look_at: u32,
-    /// Whether the move has met an expired entry.
-    has_expired: bool,
     /// The number of passed entries from which the move is reported.
     report_at: u32,
     /// The end of the passed keys where the move began, if known: forward the first key, backward the first one behind.
-    start: Option<Vec<u8>>,
+    start: Vec<u8>,
+    is_start_known: bool,
     /// What earlier moves have passed and nobody has counted.
     uncounted: u64,
 }
@@ -69,9 +69,8 @@ impl Passing {
         self.uncounted += u64::from(self.passed);
         self.passed = 0;
         self.look_at = PASSED_MIN;
-        self.has_expired = false;
         self.report_at = PASSED_BY_STEP_MIN;
-        self.start = None;
+        self.is_start_known = false;
     }
 
     /// Begins a seek.
@@ -81,17 +80,30 @@ impl Passing {
         self.report_at = PASSED_MIN;
     }
 
-    /// Begins a seek backward from before `start`.
-    pub(super) fn begin_before(&mut self, start: Option<Vec<u8>>) {
-        self.begin_seek();
-        self.start = start;
-        if self
-            .spans
-            .as_ref()
-            .is_some_and(|(spans, _)| spans.has_any())
-        {
-            self.look_at = 0;
-        }
+    /// Notes that the move began at `key`.
+    pub(super) fn start_at(&mut self, key: &[u8]) -> bool {
+        self.start.clear();
+        self.start.extend_from_slice(key);
+        self.is_start_known = true;
+        true
+    }
+
+    /// Notes that the move began behind `key`; returns whether a key can be there.
+    pub(super) fn start_behind(&mut self, key: &[u8]) -> bool {
+        self.is_start_known = put_next_key(key, &mut self.start);
+        self.is_start_known
+    }
+
+    /// Where the move began, if known.
+    pub(super) fn start(&self) -> Option<&[u8]> {
+        self.is_start_known.then_some(&self.start)
+    }
+
+    /// Looks for a span at once, if there may be any.
+    pub(super) fn look_at_once(&mut self) {
+        let spans = self.spans.as_ref();
+        let has_any = spans.is_some_and(|(spans, _)| spans.has_any());
+        self.look_at = if has_any { 0 } else { PASSED_MIN };
     }
 
     /// Counts an entry that the move passes.
@@ -100,21 +112,16 @@ impl Passing {
         self.passed = self.passed.saturating_add(1);
     }
 
-    /// Notes that the move passes an expired entry.
-    pub(super) fn note_expired(&mut self) {
-        self.has_expired = true;
-    }
-
     /// Whether the cursor should look for a span around its entry.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.passed >= self.look_at
     }
 
-    /// Whether the move has passed enough to be reported, and nothing that depends on its moment.
+    /// Whether the move has passed enough to be reported.
     #[inline]
     pub(super) fn is_long(&self) -> bool {
-        self.passed >= self.report_at && !self.has_expired
+        self.passed >= self.report_at
     }
 
     /// The span around `key`, if one may be skipped.
@@ -128,36 +135,32 @@ impl Passing {
         span
     }
 
-    /// The same, for the keys right before `key`.
-    pub(super) fn span_before(&mut self, key: &[u8]) -> Option<SpanGuard> {
+    /// The same, for the keys right before the start of the move.
+    pub(super) fn span_before_start(&self) -> Option<SpanGuard> {
         let (spans, reader) = self.spans.as_ref()?;
-        let span = spans.before(key, *reader);
-        if span.is_some() {
-            self.look_at = self.passed.saturating_add(PASSED_BEHIND_SPAN);
-        }
-        span
+        spans.before(self.start()?, *reader)
     }
 
     /// Looks for the span around the entry at `key` of a move forward, which is due.
     #[cold]
     pub(super) fn look_forward(&mut self, key: &[u8]) -> Option<SpanGuard> {
         // The key may be the visible one that the move leaves. All that the move passes behind it is empty.
-        self.look(key, next_key)
+        self.look(key, |passing| passing.start_behind(key))
     }
 
     /// Looks for the span around the entry at `key` of a move backward, which is due.
     #[cold]
     pub(super) fn look_backward(&mut self, key: &[u8]) -> Option<SpanGuard> {
-        self.look(key, |key| Some(key.to_vec()))
+        self.look(key, |passing| passing.start_at(key))
     }
 
     fn look(
         &mut self,
         key: &[u8],
-        start: impl FnOnce(&[u8]) -> Option<Vec<u8>>,
+        note_start: impl FnOnce(&mut Self) -> bool,
     ) -> Option<SpanGuard> {
-        if self.start.is_none() && self.spans.is_some() {
-            self.start = start(key);
+        if !self.is_start_known && self.spans.is_some() {
+            note_start(self);
         }
         self.look_at = self.passed.saturating_add(PASSED_MIN);
         self.span_around(key)
@@ -167,7 +170,7 @@ impl Passing {
     /// it began.
     #[cold]
     pub(super) fn report(&self, from: Option<&[u8]>, to: Option<&[u8]>) {
-        let start = self.start.as_deref();
+        let start = self.start();
         if let Some((spans, reader)) = &self.spans
             && let Some(from) = from.or(start)
             && let Some(to) = to.or(start)

@@ -115,9 +115,12 @@ impl<C: Cursor> VisibleCursor<C> {
         self
     }
 
-    /// Uses and updates the tombstone spans of the keyspace. The merged cursor holds every version up to
-    /// `complete`.
+    /// Uses and updates the tombstone spans of the keyspace, unless something that the cursor sees may expire. The merged
+    /// cursor holds every version up to `complete`.
     pub(crate) fn skipping(mut self, spans: Arc<TombstoneSpans>, complete: SequenceNumber) -> Self {
+        if self.moment.is_some() {
+            return self;
+        }
         let read_point = ReadPoint {
             sequence: self.sequence,
             complete: complete.min(self.sequence),
@@ -230,33 +233,34 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        let end = match &self.range.upper {
-            Bound::Unbounded => None,
-            Bound::Included(upper) => next_key(upper),
-            Bound::Excluded(upper) => Some(upper.to_vec()),
+        self.passing.begin_seek();
+        let is_bounded = match &self.range.upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) => self.passing.start_behind(upper),
+            Bound::Excluded(upper) => self.passing.start_at(upper),
         };
-        match &end {
-            Some(end) => {
-                self.passing.begin_seek();
-                let span = self.passing.span_before(end);
-                self.seek_before(span.as_ref().map_or(end.as_slice(), SpanGuard::from))?;
+        if is_bounded {
+            let span = self.passing.span_before_start();
+            let from = span.as_ref().map(SpanGuard::from);
+            let end = from.or(self.passing.start()).unwrap_or_default();
+            Self::seek_before(&mut self.merged, end)?;
+        } else {
+            self.merged.seek_to_last()?;
+            if self.merged.is_valid() {
+                self.passing.start_behind(self.merged.key());
             }
-            None => self.merged.seek_to_last()?,
         }
-        let is_at_end = end.is_none() && self.merged.is_valid();
-        let last = || next_key(self.merged.key());
-        self.passing
-            .begin_before(if is_at_end { last() } else { end });
+        self.passing.look_at_once();
         self.show_backward()
     }
 
     /// Moves the merged cursor to the last entry before `key`.
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.merged.seek(key, SEQUENCE_MAX)?;
-        if self.merged.is_valid() {
-            self.merged.prev()
+    fn seek_before(merged: &mut C, key: &[u8]) -> Result<()> {
+        merged.seek(key, SEQUENCE_MAX)?;
+        if merged.is_valid() {
+            merged.prev()
         } else {
-            self.merged.seek_to_last()
+            merged.seek_to_last()
         }
     }
 
@@ -525,7 +529,6 @@ impl<C: Cursor> VisibleCursor<C> {
     ) -> Result<bool> {
         if trailer.is_expiring() {
             if self.is_expired(self.merged.value()) {
-                self.passing.note_expired();
                 return Ok(false);
             }
             self.position = Position::LiveExpiring;
@@ -569,7 +572,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 && self.passing.is_due()
                 && let Some(span) = self.passing.look_backward(key)
             {
-                self.seek_before(span.from())?;
+                Self::seek_before(&mut self.merged, span.from())?;
                 continue;
             }
             if trailer.sequence() <= self.sequence {
@@ -599,9 +602,6 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
                 // Newer versions come later. They replace older ones, or add to them.
                 let is_hidden = trailer.is_expiring() && self.is_expired(self.merged.value());
-                if is_hidden {
-                    self.passing.note_expired();
-                }
                 found = !trailer.is_tombstone() && !is_hidden;
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(key);

@@ -66,6 +66,33 @@ fn an_open_refuses_an_operator_where_entries_expire() {
 }
 
 #[test]
+fn a_prepared_transaction_with_entries_that_expire_keeps_no_open_from_succeeding() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(1000);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    let transaction = db.transaction();
+    transaction
+        .insert_with_ttl(&map, "key", "value", milliseconds(10))
+        .unwrap();
+    transaction.prepare("both").unwrap();
+    drop((map, db));
+    let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
+    db.prepared_transaction("both").unwrap().commit().unwrap();
+    drop(db);
+    let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
+    let map = db.keyspace("map").unwrap();
+    assert_eq!(map.get("key").unwrap().unwrap(), b"value");
+    map.merge("other", 1_u64.to_le_bytes()).unwrap();
+    drop((map, db));
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    assert_eq!(map.get("key").unwrap().unwrap(), b"value");
+    clock.turn_to(1010);
+    assert_eq!(map.get("key").unwrap(), None);
+}
+
+#[test]
 fn a_new_keyspace_cannot_have_both() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = with_operator(&TurnedClock::at(1000));

@@ -164,6 +164,40 @@ fn expired_entries_that_a_seek_has_passed_are_not_skipped_by_earlier_readers() {
 }
 
 #[test]
+fn an_older_cursor_keeps_what_jobs_have_dropped_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(1000);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    for number in 0..200 {
+        let key = format!("{number:03}");
+        map.insert_with_ttl(key, "value", milliseconds(10)).unwrap();
+    }
+    map.insert("last", "value").unwrap();
+    let mut earlier = map.cursor().unwrap();
+    assert!(earlier.seek_to_first().unwrap());
+    clock.turn_to(1010);
+    // The entries become tombstones, at their sequence numbers.
+    db.flush().unwrap();
+    for _ in 0..4 {
+        assert_eq!(map.first_key_value().unwrap().unwrap().0, b"last");
+        assert_eq!(map.iter().unwrap().rev().count(), 1);
+    }
+    assert!(earlier.seek_to_first().unwrap());
+    assert_eq!(earlier.key(), b"000");
+    let mut seen = 1;
+    while earlier.next().unwrap() {
+        seen += 1;
+    }
+    assert_eq!(seen, 201);
+    assert!(earlier.seek_to_last().unwrap());
+    while earlier.prev().unwrap() {
+        seen -= 1;
+    }
+    assert_eq!(seen, 1);
+}
+
+#[test]
 fn a_clock_that_goes_back_brings_nothing_back() {
     let folder = tempfile::tempdir().unwrap();
     let clock = TurnedClock::at(1000);

@@ -104,7 +104,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
 
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
-    check_operators(&keyspaces)?;
+    check_operators(&keyspaces, &state)?;
     // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
@@ -177,7 +177,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
-    check_operators(&keyspaces)?;
+    check_operators(&keyspaces, &state)?;
     // The seals hold the lengths of value logs. Nothing is sealed on disk.
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
@@ -222,13 +222,17 @@ fn merge_operators(keyspaces: &[Arc<KeyspaceCore>]) -> Edit {
     }
 }
 
-/// Checks that no keyspace has a merge operator and entries that expire.
+/// Checks that no keyspace with entries that expire gets a merge operator. One whose operator is recorded already opens: a
+/// transaction that was prepared before may have written such entries, and each read says whether it can fold its key.
 ///
 /// # Errors
 /// `InvalidArgument`: nothing on disk has changed, and an open without the operator succeeds.
-fn check_operators(keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
-    let expires =
-        |keyspace: &&Arc<KeyspaceCore>| keyspace.has_default_ttl() || keyspace.state().may_expire();
+fn check_operators(keyspaces: &[Arc<KeyspaceCore>], state: &ManifestState) -> Result<()> {
+    let expires = |keyspace: &&Arc<KeyspaceCore>| {
+        let recorded = state.keyspaces.get(&keyspace.id());
+        let is_new = recorded.is_none_or(|it| it.merge_operator.is_none());
+        keyspace.has_default_ttl() || is_new && keyspace.state().may_expire()
+    };
     for keyspace in keyspaces.iter().filter(expires) {
         keyspace.check_expiring()?;
     }
