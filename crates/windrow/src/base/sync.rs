@@ -145,7 +145,7 @@ impl Condvar {
 #[inline]
 pub(crate) fn keep_total_order() {
     #[cfg(loom)]
-    primitives::atomic::fence(atomic::Ordering::SeqCst);
+    atomic::fence(atomic::Ordering::SeqCst);
 }
 
 /// Models plain bytes that one thread writes and publishes to others by an atomic.

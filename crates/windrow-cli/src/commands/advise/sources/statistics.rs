@@ -431,6 +431,15 @@ fn recorded_options(options: &Value) -> Result<KeyspaceOptions> {
         let text = match value {
             // No bound is no number in JSON.
             Value::Null if name == "max_space_amp" => "inf".to_owned(),
+            Value::Null if name == "default_ttl" => "never".to_owned(),
+            // A duration.
+            Value::Object(time) if name == "default_ttl" => {
+                let part = |name: &str| time.get(name).and_then(Value::as_u64).unwrap_or(0);
+                let seconds = part("secs").saturating_mul(1000);
+                seconds
+                    .saturating_add(part("nanos") / 1_000_000)
+                    .to_string()
+            }
             Value::String(text) => text.clone(),
             Value::Number(number) if is_threshold && number.as_u64() == Some(u64::MAX) => {
                 "never".to_owned()

@@ -229,6 +229,7 @@ fn options_of_statistics_read_back() {
     let mut large = KeyspaceOptions::preset(windrow::Preset::Parallax);
     large.base_bytes = u64::MAX;
     large.medium_in_place = windrow::MediumInPlace::LevelBeforeLast;
+    large.default_ttl = Some(std::time::Duration::from_millis(1_500));
     for options in [
         options,
         large,
