@@ -33,7 +33,7 @@ pub enum Kind {
     Operand = 4,
     /// All keys from this one to before the end, which stands where the value would be, were deleted.
     RangeTombstone = 5,
-    /// A [value](Self::Value) that expires. What the entry stores begins with its [expiry](super::expiry), as with the
+    /// A [value](Self::Value) that expires. What the entry stores begins with its expiry, as with the
     /// other kinds that expire.
     ExpiringValue = 9,
     /// A [pointer into a transient log](Self::TransientPointer) that expires.
