@@ -137,3 +137,21 @@ fn logs_of_a_dropped_keyspace_are_removed_before_later_ones_are_durable() {
         db.close().unwrap();
     }
 }
+
+/// A power failure that leaves the drop of a keyspace leaves all that was acknowledged before.
+#[test]
+fn writes_before_a_drop_survive_if_the_drop_does() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let open = |disk: &SimDisk| Db::open(FOLDER, on(Options::default(), disk, &runtime)).unwrap();
+    let db = open(&disk);
+    let kept = db.keyspace("kept").unwrap();
+    db.keyspace("gone").unwrap();
+    kept.insert("key", "value").unwrap();
+    db.drop_keyspace("gone").unwrap();
+    let crashed = disk.crash(CrashPolicy::DropUnsynced);
+    let db = open(&crashed);
+    assert!(db.existing_keyspace("gone").unwrap().is_none());
+    let kept = db.existing_keyspace("kept").unwrap().unwrap();
+    assert!(kept.get("key").unwrap().is_some());
+}
