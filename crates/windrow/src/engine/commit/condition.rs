@@ -22,10 +22,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::queue::Leader;
 use super::read_set::{KeyspaceReads, ReadSet};
 use super::write::Write;
-use super::{Answer, Request};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::range_tombstones::is_below;
 use crate::base::sync::atomic::Ordering;
@@ -61,9 +59,23 @@ pub(crate) struct Condition {
 
 /// One writer of a group.
 #[derive(Debug, Clone, Copy)]
-struct Member<'a> {
+pub(super) struct Member<'a> {
     entries: Entries<'a>,
     condition: Option<&'a Condition>,
+}
+
+impl<'a> Member<'a> {
+    /// The leader, which commits `write`.
+    pub(super) fn leading(write: &'a Write<'a>, condition: Option<&'a Condition>) -> Self {
+        let entries = Entries::Write(write);
+        Self { entries, condition }
+    }
+
+    /// A writer of `count` encoded entries.
+    pub(super) fn queued(encoded: &'a [u8], count: u32, condition: Option<&'a Condition>) -> Self {
+        let entries = Entries::Encoded(encoded, count);
+        Self { entries, condition }
+    }
 }
 
 /// The entries of a writer.
@@ -255,22 +267,7 @@ impl Engine {
     ///
     /// The error of a member is a conflict, or that of a read of a table.
     #[cold]
-    pub(super) fn decide(
-        &self,
-        leader: &Leader<'_, Request, Answer>,
-        condition: Option<&Condition>,
-        write: &Write<'_>,
-        last: SequenceNumber,
-    ) -> Vec<Result<()>> {
-        let own = Member {
-            entries: Entries::Write(write),
-            condition,
-        };
-        let others = leader.requests().map(|request| Member {
-            entries: Entries::Encoded(&request.encoded, request.count),
-            condition: request.condition.as_ref(),
-        });
-        let members: Vec<_> = std::iter::once(own).chain(others).collect();
+    pub(super) fn decide(&self, members: &[Member<'_>], last: SequenceNumber) -> Vec<Result<()>> {
         let has_holds = self.holds.is_any();
         // Only members before the last condition can break it.
         let needed = members

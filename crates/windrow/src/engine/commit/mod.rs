@@ -5,15 +5,16 @@
 //! 3. If necessary, the leader freezes full memtables and begins a new log.
 //! 4. The leader gives the group the next sequence numbers. It writes large values to value logs, and then one
 //!    log record for the whole group. It syncs the logs if any writer of the group asked for that.
-//! 5. Each member inserts its own entries into the memtables, in parallel.
-//! 6. After all insertions the leader publishes the group and passes the leadership on.
+//! 5. The leader inserts the entries of the group into the memtables. If the group is large, each member inserts its
+//!    own, in parallel.
+//! 6. After all insertions the leader publishes the group and gives the leadership up.
 //!
 //! A group ends before the next one begins. So groups become visible in commit order, and no insertion
 //! runs while a leader freezes memtables.
 //!
 //! A writer may have a [`condition`]: the leader then decides before step 3 whether the writer stays in the group.
 //!
-//! The files: [`write`](self::write), what a writer commits; [`expiring`], values that expire; [`condition`] and [`read_set`], what must not have changed;
+//! The files: [`write`](self::write), what a writer commits; [`group`], what writers ask of their leader; [`expiring`], values that expire; [`condition`] and [`read_set`], what must not have changed;
 //! [`separation`] and [`value_log`], large values;
 //! [`tables`], entries that are in tables already; [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
 //!
@@ -29,6 +30,7 @@ pub(super) mod active_log;
 mod closing;
 pub(super) mod condition;
 pub(super) mod expiring;
+mod group;
 mod queue;
 pub(super) mod read_set;
 mod separation;
@@ -37,8 +39,8 @@ pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;
 
-use std::mem;
 use std::sync::Arc;
+use std::{iter, mem};
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
@@ -53,59 +55,36 @@ use crate::log::batch::{self, PACKED_FROM_BYTES};
 use crate::options::Durability;
 use active_log::{ActiveLog, Idle};
 use condition::Condition;
-use queue::{CommitQueue, Leader, Turn};
+use condition::Member;
+use group::{CommitLeader, Placed, Queue, Request, Sequenced};
+use queue::{CommitQueue, Turn};
 use separation::{Logged, Touched};
 use write::{Inserted, Write};
 
 /// The most encoded bytes that a leader batches from queued writers.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// What a queued writer asks of its leader.
-#[derive(Debug)]
-pub(super) struct Request {
-    encoded: Vec<u8>,
-    count: u32,
-    durability: Durability,
-    /// The keyspaces of the entries, if any value may be large.
-    separable: Vec<Arc<KeyspaceCore>>,
-    condition: Option<Condition>,
-}
+/// Members insert their own entries if those beside the leader's have so many encoded bytes. Otherwise it would take
+/// longer to wake them than to insert for them.
+#[cfg(not(shuttle))]
+const PARALLEL_FROM_BYTES: usize = 16 << 10;
+/// Schedules have groups of both kinds.
+#[cfg(shuttle)]
+const PARALLEL_FROM_BYTES: usize = 1024;
 
-/// What a leader answers.
-pub(super) type Answer = Result<Sequenced>;
-
-/// The entries of one writer after the leader has logged them.
-#[derive(Debug)]
-pub(super) struct Sequenced {
-    /// The first sequence number.
-    first: SequenceNumber,
-    logged: Logged,
-}
-
-impl Sequenced {
-    #[inline]
-    fn insert(&self, write: &Write<'_>) -> Result<Inserted> {
-        match &self.logged {
-            None => write.insert(self.first),
-            Some(logged) => write.insert_logged(logged, self.first),
-        }
-    }
-}
-
-/// The members of a group after the leader has logged those that stay.
-struct Placed {
-    /// The first sequence number of the group.
-    first: SequenceNumber,
-    /// The leader's entries.
-    own: Result<Logged>,
-    /// Those of each follower, if there are any.
-    others: Option<Vec<Result<Logged>>>,
+/// A group whose entries are in the memtables. A member may have been refused.
+struct InsertedGroup {
+    /// The last sequence number of the group.
+    last: SequenceNumber,
+    own: Result<Inserted>,
+    /// What the leader has inserted for each other member; `None` if they insert their own entries.
+    others: Option<Vec<Result<Inserted>>>,
 }
 
 /// The queue of writers and the log that the leader writes.
 #[derive(Debug)]
 pub(super) struct Commits {
-    queue: CommitQueue<Request, Answer>,
+    queue: Queue,
     log: Mutex<ActiveLog>,
     /// The next log, if a job has prepared it: created, durable and empty. A thread holds the lock while
     /// it creates a log. So logs enter the manifest in the order of their numbers, and each log is in
@@ -117,7 +96,7 @@ pub(super) struct Commits {
 impl Commits {
     pub(super) fn new(last_sequence: SequenceNumber) -> Self {
         Self {
-            queue: CommitQueue::new(),
+            queue: CommitQueue::new(GROUP_BYTES_MAX),
             log: Mutex::new(ActiveLog::new(last_sequence)),
             next: Mutex::new(None),
             idle: Mutex::default(),
@@ -194,19 +173,16 @@ impl Engine {
                 encoded,
                 count: write.count(),
                 durability,
-                separable: if write.may_separate() {
-                    write.keyspaces().to_vec()
-                } else {
-                    Vec::new()
-                },
+                keyspaces: write.keyspaces().to_vec(),
+                may_separate: write.may_separate(),
                 condition: condition.cloned(),
             }
         };
         let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
             Turn::Lead(leader) => {
-                let has_leader = self.lead(leader, condition, write, durability);
-                self.note_space(SpaceUser::Writers, &has_leader);
-                has_leader
+                let committed = self.lead(leader, condition, write, durability);
+                self.note_space(SpaceUser::Writers, &committed);
+                committed
             }
             Turn::Follow(follower, Ok(sequenced)) => {
                 let inserted = sequenced.insert(write)?;
@@ -220,6 +196,7 @@ impl Engine {
                 let _is_published = follower.done();
                 Err(error)
             }
+            Turn::Done(inserted) => inserted,
             Turn::Abandoned => Err(self.abandoned()),
         };
         let inserted = committed?;
@@ -237,12 +214,12 @@ impl Engine {
     /// Commits one group.
     fn lead(
         &self,
-        mut leader: Leader<'_, Request, Answer>,
+        mut leader: CommitLeader<'_>,
         condition: Option<&Condition>,
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<Inserted> {
-        leader.build_group(GROUP_BYTES_MAX);
+        leader.build_group();
         // This guard drops before `leader` does. After a panic it poisons the database first, so the next
         // group cannot publish a part of this one.
         let mut interrupted = PoisonOnDrop {
@@ -252,41 +229,35 @@ impl Engine {
         let placed = match self.write_group(&leader, condition, write, durability) {
             Ok(placed) => placed,
             Err(error) => {
-                leader.answer(|_| Err(error.duplicate()));
                 interrupted.is_over = true;
+                leader.finish_with(|_| Err(error.duplicate()));
                 return Err(error);
             }
         };
-        let mut next = placed.first;
-        let mut take = |logged: Result<Logged>, count: u32| {
-            logged.map(|logged| {
-                let first = next;
-                next += u64::from(count);
-                Sequenced { first, logged }
-            })
-        };
-        let own = take(placed.own, write.count());
-        if let Some(others) = placed.others {
-            let mut others = others.into_iter();
-            leader.answer(|request| take(others.next().unwrap_or(Ok(None)), request.count));
-        }
-        let inserted = own.map(|own| own.insert(write));
+        let inserted = insert_group(&mut leader, placed, write);
+        let followers_done = leader.wait_for_followers();
         // Only a lack of memory gets here. A group with a missing part must never become visible.
-        if !leader.wait_for_followers() || matches!(inserted, Ok(Err(_))) {
+        let (Ok(group), true) = (inserted, followers_done) else {
             drop(interrupted);
             return Err(self.abandoned());
-        }
+        };
         self.poison.check()?; // I2
-        self.visible.store(next - 1, Ordering::Release);
+        self.visible.store(group.last, Ordering::Release);
         interrupted.is_over = true;
-        leader.finish();
-        inserted?
+        match group.others {
+            Some(others) => {
+                let mut others = others.into_iter();
+                leader.finish_with(|_| others.next().unwrap_or_else(|| Err(self.abandoned())));
+            }
+            None => leader.finish(),
+        }
+        group.own
     }
 
     /// Writes one record for the members of the group whose conditions hold.
     fn write_group(
         &self,
-        leader: &Leader<'_, Request, Answer>,
+        leader: &CommitLeader<'_>,
         condition: Option<&Condition>,
         write: &Write<'_>,
         durability: Durability,
@@ -299,7 +270,9 @@ impl Engine {
             || self.holds.is_any()
             || leader.requests().any(|it| it.condition.is_some())
         {
-            decided = Some(self.decide(leader, condition, write, log.last_sequence));
+            let own = Member::leading(write, condition);
+            let members = iter::once(own).chain(leader.requests().map(Request::member));
+            decided = Some(self.decide(&members.collect::<Vec<_>>(), log.last_sequence));
         }
         let decisions = decided.as_deref_mut().unwrap_or_default();
         let first = log.last_sequence + 1;
@@ -368,7 +341,7 @@ impl Engine {
     fn put_group(
         &self,
         record: &mut Vec<u8>,
-        leader: &Leader<'_, Request, Answer>,
+        leader: &CommitLeader<'_>,
         write: &Write<'_>,
         first: SequenceNumber,
         decisions: &mut [Result<()>],
@@ -390,13 +363,13 @@ impl Engine {
         for (position, request) in (1..).zip(leader.requests()) {
             others.push(match refusal(position) {
                 Some(refusal) => Err(refusal),
-                None if request.separable.is_empty() => {
+                None if !request.may_separate => {
                     record.extend_from_slice(&request.encoded);
                     Ok(None)
                 }
                 None => {
                     let entries = (&request.encoded[..], request.count);
-                    Ok(self.put_encoded(record, entries, &request.separable, touched)?)
+                    Ok(self.put_encoded(record, entries, &request.keyspaces, touched)?)
                 }
             });
         }
@@ -472,6 +445,47 @@ impl Engine {
             Ok(()) => Error::new(ErrorKind::Poisoned, "a commit was interrupted"),
         }
     }
+}
+
+/// Inserts the entries of the group of `leader`, or lets its members insert their own.
+fn insert_group(
+    leader: &mut CommitLeader<'_>,
+    placed: Placed,
+    write: &Write<'_>,
+) -> Result<InsertedGroup> {
+    let mut next = placed.first;
+    let mut take = |logged: Result<Logged>, count: u32| {
+        logged.map(|logged| {
+            let first = next;
+            next += u64::from(count);
+            Sequenced { first, logged }
+        })
+    };
+    let own = take(placed.own, write.count());
+    let mut others = placed.others.into_iter().flatten();
+    let mut sequenced = |request: &Request| take(others.next().unwrap_or(Ok(None)), request.count);
+    let others = if leader.bytes() < PARALLEL_FROM_BYTES {
+        let mut inserted = Vec::new();
+        for request in leader.requests() {
+            inserted.push(match sequenced(request) {
+                Ok(sequenced) => Ok(sequenced.insert_for(request)?),
+                Err(refusal) => Err(refusal),
+            });
+        }
+        Some(inserted)
+    } else {
+        leader.answer(sequenced);
+        None
+    };
+    let own = match own {
+        Ok(sequenced) => Ok(sequenced.insert(write)?),
+        Err(refusal) => Err(refusal),
+    };
+    Ok(InsertedGroup {
+        last: next - 1,
+        own,
+        others,
+    })
 }
 
 /// Poisons the database when it is dropped before the group is over, also in a panic.

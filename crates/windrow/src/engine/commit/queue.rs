@@ -1,26 +1,41 @@
 //! The queue of writers behind group commit: one leader at a time, and the group it commits.
 //!
 //! Owns the leadership and the queued writers. It knows nothing of logs, memtables and sequence
-//! numbers: `T` is the request of a queued writer, `R` the answer of its leader.
+//! numbers: `T` is the request of a queued writer, `A` the answer of its leader, `D` what the leader has done for it.
 //!
 //! ```text
 //! leader    enter -> build_group -> (write log) -> answer -> (insert) -> wait_for_followers -> (publish) -> finish
 //!                                                    |                       ^                                |
 //!                                                    v                       |                                v
 //! follower  enter ...................... waits .. its answer -> (insert) -> done ................ waits .. published?
+//!
+//! leader    enter -> build_group -> (write log, insert for all, publish) -> finish_with
+//!                                                                               |
+//!                                                                               v
+//! member    enter ...................................................... waits .. what was done
 //! ```
+//!
+//! The second form wakes a member once, so it is the cheaper one unless there is much to insert.
 //!
 //! Without a leader, a writer becomes the leader with one lock and without an allocation. So a runtime
 //! with one thread never waits here. Every other writer enters the queue. It leaves the queue as a
-//! follower of the current leader or as the next leader.
+//! follower of a leader or as a leader.
+//!
+//! The leadership is not reserved for the first queued writer: it would be idle until that thread runs. A leader that
+//! ends frees it and notifies the first queued writer, and a writer that comes meanwhile may take it. That one takes the
+//! queued writers into its group, so it overtakes nobody. Only a writer that no group can contain gets the leadership
+//! handed over.
+//!
+//! A waiting writer looks for news a few hundred times before it sleeps, since a small commit takes less time than to
+//! wake a thread.
 //!
 //! Invariants:
-//! - I1: There is at most one leader. The leadership passes to the first queued writer; it is free if
-//!   the queue is empty. So no writer waits without a leader.
+//! - I1: There is at most one leader. If there is none, the first queued writer knows that it may lead. So no writer
+//!   waits without a leader.
 //! - I2: The queue is first in, first out: a group is a prefix of it.
 //! - I3: A group is over before the next leader starts: each of its followers has reported.
 //! - I4: Every member of a group learns its outcome. A leader that returns early or panics fails its
-//!   group and passes the leadership on.
+//!   group and gives the leadership up.
 //!
 //! Concurrency: `state` guards the queue and the reports. Each request has a lock and a condition of
 //! its own, so a wake-up reaches exactly one writer. No thread holds two locks at once.
@@ -30,25 +45,35 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
+/// How often a waiting writer looks for news before it sleeps: some microseconds.
+#[cfg(not(any(loom, shuttle)))]
+const LOOKS: u32 = 200;
+/// How often a waiting writer looks for news before it sleeps: some microseconds.
+#[cfg(any(loom, shuttle))]
+const LOOKS: u32 = 0;
+
 /// The queue of writers; see the module.
 #[derive(Debug)]
-pub(crate) struct CommitQueue<T, R> {
-    state: Mutex<State<T, R>>,
+pub(crate) struct CommitQueue<T, A, D> {
+    state: Mutex<State<T, A, D>>,
+    /// The most bytes of a group, without its leader.
+    group_bytes_max: usize,
     /// Notified after the last follower of a group has reported.
     followers_done: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T, R> {
+struct State<T, A, D> {
     /// Whether there is a leader.
     has_leader: bool,
-    /// The writers that wait for the leadership, oldest first.
-    queued: VecDeque<Arc<Request<T, R>>>,
+    /// The writers that wait for a turn, oldest first.
+    queued: VecDeque<Arc<Request<T, A, D>>>,
     /// Followers of the current group that have not reported.
     unreported: usize,
     /// Whether any of them reported a failure.
@@ -57,24 +82,37 @@ struct State<T, R> {
 
 /// One queued writer.
 #[derive(Debug)]
-struct Request<T, R> {
+struct Request<T, A, D> {
     /// Its request; `None` if it asks for exclusive leadership.
     payload: Option<T>,
     /// How much it adds to the size of a group.
     bytes: usize,
-    stage: Mutex<Stage<R>>,
+    progress: Mutex<Progress<A, D>>,
+    /// Whether the stage has changed since the writer took it.
+    has_news: AtomicBool,
     changed: Condvar,
+}
+
+/// How far a queued writer is.
+#[derive(Debug)]
+struct Progress<A, D> {
+    stage: Stage<A, D>,
+    is_asleep: bool,
 }
 
 /// The progress of a queued writer.
 #[derive(Debug)]
-enum Stage<R> {
-    /// It has no answer yet.
+enum Stage<A, D> {
+    /// Nothing has happened since it looked.
     Waiting,
+    /// It was the first in the queue when the leadership became free.
+    MayLead,
     /// It is the leader.
     Leading,
     /// Its leader has answered.
-    Answered(R),
+    Answered(A),
+    /// Its leader has done everything for it.
+    Done(D),
     /// Its group is over; it was published or not.
     Over { published: bool },
 }
@@ -82,17 +120,20 @@ enum Stage<R> {
 /// The role of a writer that entered.
 #[derive(Debug)]
 #[must_use]
-pub(crate) enum Turn<'queue, T, R> {
+pub(crate) enum Turn<'queue, T, A, D> {
     /// It leads.
-    Lead(Leader<'queue, T, R>),
+    Lead(Leader<'queue, T, A, D>),
     /// It follows a leader, which gave this answer.
-    Follow(Follower<'queue, T, R>, R),
+    Follow(Follower<'queue, T, A, D>, A),
+    /// A leader has done this for it.
+    Done(D),
     /// Its leader took its request and failed before it answered.
     Abandoned,
 }
 
-impl<T, R> CommitQueue<T, R> {
-    pub(crate) fn new() -> Self {
+impl<T, A, D> CommitQueue<T, A, D> {
+    /// A queue whose groups have at most `group_bytes_max` bytes, without their leader.
+    pub(crate) fn new(group_bytes_max: usize) -> Self {
         Self {
             state: Mutex::new(State {
                 has_leader: false,
@@ -100,37 +141,33 @@ impl<T, R> CommitQueue<T, R> {
                 unreported: 0,
                 failed: false,
             }),
+            group_bytes_max,
             followers_done: Condvar::new(),
         }
     }
 
-    /// Waits for a turn. If another writer leads, calls `payload` for the request to that leader; it adds
+    /// Waits for a turn. If another writer leads, calls `payload` for the request to a leader; it adds
     /// `bytes` to the size of a group.
     #[inline]
-    pub(crate) fn enter(&self, bytes: usize, payload: impl FnOnce() -> T) -> Turn<'_, T, R> {
+    pub(crate) fn enter(&self, bytes: usize, payload: impl FnOnce() -> T) -> Turn<'_, T, A, D> {
         self.take_turn(bytes, || Some(payload()))
     }
 
     /// Waits for the leadership. No group is under way while the caller holds the result.
-    pub(crate) fn exclusive(&self) -> Leader<'_, T, R> {
+    pub(crate) fn exclusive(&self) -> Leader<'_, T, A, D> {
         match self.take_turn(0, || None) {
             Turn::Lead(leader) => leader,
-            Turn::Follow(..) | Turn::Abandoned => {
+            Turn::Follow(..) | Turn::Done(_) | Turn::Abandoned => {
                 unreachable!("a leader batches only requests with a payload")
             }
         }
     }
 
-    fn take_turn(&self, bytes: usize, payload: impl FnOnce() -> Option<T>) -> Turn<'_, T, R> {
+    fn take_turn(&self, bytes: usize, payload: impl FnOnce() -> Option<T>) -> Turn<'_, T, A, D> {
         if let Some(leader) = self.try_lead() {
             return Turn::Lead(leader);
         }
-        let request = Arc::new(Request {
-            payload: payload(),
-            bytes,
-            stage: Mutex::new(Stage::Waiting),
-            changed: Condvar::new(),
-        });
+        let request = Arc::new(Request::new(payload(), bytes));
         {
             let mut state = self.state.lock();
             // The leader may have finished meanwhile.
@@ -139,53 +176,125 @@ impl<T, R> CommitQueue<T, R> {
             }
             state.queued.push_back(Arc::clone(&request));
         }
-        match request.wait() {
-            Stage::Leading => Turn::Lead(Leader::new(self)),
-            Stage::Answered(answer) => {
-                let follower = Follower {
-                    queue: self,
-                    request,
-                    reported: false,
-                };
-                Turn::Follow(follower, answer)
-            }
-            Stage::Waiting | Stage::Over { .. } => Turn::Abandoned,
+        loop {
+            return match request.wait() {
+                Stage::MayLead => match self.try_lead_as(&request) {
+                    Some(leader) => Turn::Lead(leader),
+                    None => continue,
+                },
+                Stage::Leading => Turn::Lead(Leader::new(self)),
+                Stage::Answered(answer) => {
+                    let follower = Follower {
+                        queue: self,
+                        request,
+                        reported: false,
+                    };
+                    Turn::Follow(follower, answer)
+                }
+                Stage::Done(done) => Turn::Done(done),
+                Stage::Waiting | Stage::Over { .. } => Turn::Abandoned,
+            };
         }
     }
 
-    fn try_lead(&self) -> Option<Leader<'_, T, R>> {
+    #[inline]
+    fn try_lead(&self) -> Option<Leader<'_, T, A, D>> {
         let has_leader = mem::replace(&mut self.state.lock().has_leader, true);
         (!has_leader).then(|| Leader::new(self))
     }
+
+    /// Takes the leadership for the first queued writer, unless another one has it, or has taken `request` into its
+    /// group.
+    fn try_lead_as(&self, request: &Arc<Request<T, A, D>>) -> Option<Leader<'_, T, A, D>> {
+        let mut state = self.state.lock();
+        let first = state.queued.front();
+        if state.has_leader || !first.is_some_and(|first| Arc::ptr_eq(first, request)) {
+            return None;
+        }
+        state.queued.pop_front();
+        state.has_leader = true;
+        Some(Leader::new(self))
+    }
+
+    /// Frees the leadership, or hands it over to a first queued writer that no group can contain.
+    fn give_up_leadership(&self) {
+        let mut state = self.state.lock();
+        state.failed = false;
+        let must_lead = |first: &Request<T, A, D>| {
+            first.payload.is_none() || first.bytes > self.group_bytes_max
+        };
+        let (first, stage) = if state.queued.front().is_some_and(|first| must_lead(first)) {
+            (state.queued.pop_front(), Stage::Leading)
+        } else {
+            state.has_leader = false;
+            (state.queued.front().cloned(), Stage::MayLead)
+        };
+        drop(state);
+        if let Some(first) = first {
+            first.set_stage(stage); // I1
+        }
+    }
 }
 
-impl<T, R> Request<T, R> {
-    fn set_stage(&self, stage: Stage<R>) {
-        *self.stage.lock() = stage;
-        self.changed.notify_one();
+impl<T, A, D> Request<T, A, D> {
+    fn new(payload: Option<T>, bytes: usize) -> Self {
+        Self {
+            payload,
+            bytes,
+            progress: Mutex::new(Progress {
+                stage: Stage::Waiting,
+                is_asleep: false,
+            }),
+            has_news: AtomicBool::new(false),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn set_stage(&self, stage: Stage<A, D>) {
+        let mut progress = self.progress.lock();
+        if matches!(stage, Stage::MayLead) && !matches!(progress.stage, Stage::Waiting) {
+            // The leader after the one that says so was faster.
+            return;
+        }
+        progress.stage = stage;
+        self.has_news.store(true, Ordering::Relaxed);
+        if mem::replace(&mut progress.is_asleep, false) {
+            drop(progress);
+            self.changed.notify_one();
+        }
     }
 
     /// Waits for the next stage and takes it.
-    fn wait(&self) -> Stage<R> {
-        let mut stage = self.stage.lock();
-        while matches!(*stage, Stage::Waiting) {
-            stage = self.changed.wait(stage);
+    fn wait(&self) -> Stage<A, D> {
+        for _ in 0..LOOKS {
+            if self.has_news.load(Ordering::Relaxed) {
+                break;
+            }
+            std::hint::spin_loop();
         }
-        mem::replace(&mut *stage, Stage::Waiting)
+        let mut progress = self.progress.lock();
+        while matches!(progress.stage, Stage::Waiting) {
+            progress.is_asleep = true;
+            progress = self.changed.wait(progress);
+        }
+        progress.is_asleep = false;
+        self.has_news.store(false, Ordering::Relaxed);
+        mem::replace(&mut progress.stage, Stage::Waiting)
     }
 }
 
-/// The only writer of the log. On drop, also in a panic, it passes the leadership on; the group fails
-/// unless `finish` was called.
+/// The only writer of the log. On drop, also in a panic, it gives the leadership up; the group fails
+/// unless `finish` or `finish_with` was called.
 #[derive(Debug)]
-pub(crate) struct Leader<'queue, T, R> {
-    queue: &'queue CommitQueue<T, R>,
-    group: Vec<Arc<Request<T, R>>>,
+pub(crate) struct Leader<'queue, T, A, D> {
+    queue: &'queue CommitQueue<T, A, D>,
+    group: Vec<Arc<Request<T, A, D>>>,
     published: bool,
 }
 
-impl<'queue, T, R> Leader<'queue, T, R> {
-    fn new(queue: &'queue CommitQueue<T, R>) -> Self {
+impl<'queue, T, A, D> Leader<'queue, T, A, D> {
+    #[inline]
+    fn new(queue: &'queue CommitQueue<T, A, D>) -> Self {
         Self {
             queue,
             group: Vec::new(),
@@ -193,12 +302,12 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         }
     }
 
-    /// Batches queued requests from the front while their sum stays within `bytes_max`, up to the first
+    /// Batches queued requests from the front while their sum stays within the bound of the queue, up to the first
     /// that asks for exclusive leadership.
     #[inline]
-    pub(crate) fn build_group(&mut self, bytes_max: usize) {
+    pub(crate) fn build_group(&mut self) {
         let mut state = self.queue.state.lock();
-        let mut space = bytes_max;
+        let mut space = self.queue.group_bytes_max;
         while let Some(first) = state.queued.front()
             && first.payload.is_some()
             && let Some(rest) = space.checked_sub(first.bytes)
@@ -214,6 +323,12 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         !self.group.is_empty()
     }
 
+    /// The bytes of the members beside the leader.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.group.iter().map(|request| request.bytes).sum()
+    }
+
     /// The requests of the group, in commit order.
     pub(crate) fn requests(&self) -> impl Iterator<Item = &T> {
         self.group
@@ -222,12 +337,11 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     }
 
     /// Sends each follower its answer; calls `answer` in the order of [`requests`](Self::requests).
-    #[inline]
-    pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> R) {
+    pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> A) {
         if self.group.is_empty() {
             return;
         }
-        let answers: Vec<R> = self.requests().map(&mut answer).collect();
+        let answers: Vec<A> = self.requests().map(&mut answer).collect();
         let unreported = mem::replace(&mut self.queue.state.lock().unreported, self.group.len());
         assert_eq!(unreported, 0, "a group is answered twice");
         for (request, answer) in self.group.iter().zip(answers) {
@@ -235,7 +349,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         }
     }
 
-    /// Waits until every follower has reported. Returns whether all of them succeeded.
+    /// Waits until every follower with an answer has reported. Returns whether all of them succeeded.
     #[must_use]
     #[inline]
     pub(crate) fn wait_for_followers(&self) -> bool {
@@ -249,46 +363,57 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         !state.failed
     }
 
-    /// Reports to the group that its writes are visible, and passes the leadership on.
+    /// Reports to the group that its writes are visible, and gives the leadership up.
     #[inline]
     pub(crate) fn finish(mut self) {
         self.published = true;
     }
+
+    /// Gives the leadership up and reports to each other member what was done for it; calls `done` in the order of
+    /// [`requests`](Self::requests). The group has got no answers.
+    #[inline]
+    pub(crate) fn finish_with(mut self, mut done: impl FnMut(&T) -> D) {
+        let outcomes: Vec<D> = self.requests().map(&mut done).collect();
+        let group = mem::take(&mut self.group);
+        drop(self);
+        for (request, done) in group.iter().zip(outcomes) {
+            request.set_stage(Stage::Done(done));
+        }
+    }
 }
 
-impl<T, R> Drop for Leader<'_, T, R> {
+impl<T, A, D> Drop for Leader<'_, T, A, D> {
     fn drop(&mut self) {
         // I3: a leader that fails half-way still waits for the followers that have an answer.
         let followers_done = self.wait_for_followers();
         let published = self.published && followers_done;
+        self.queue.give_up_leadership();
         for request in self.group.drain(..) {
             request.set_stage(Stage::Over { published });
-        }
-        let mut state = self.queue.state.lock();
-        state.failed = false;
-        let next = state.queued.pop_front();
-        state.has_leader = next.is_some(); // I1
-        drop(state);
-        if let Some(next) = next {
-            next.set_stage(Stage::Leading);
         }
     }
 }
 
 /// A writer whose leader has written the log for it. On drop, also in a panic, it reports a failure.
 #[derive(Debug)]
-pub(crate) struct Follower<'queue, T, R> {
-    queue: &'queue CommitQueue<T, R>,
-    request: Arc<Request<T, R>>,
+pub(crate) struct Follower<'queue, T, A, D> {
+    queue: &'queue CommitQueue<T, A, D>,
+    request: Arc<Request<T, A, D>>,
     reported: bool,
 }
 
-impl<T, R> Follower<'_, T, R> {
+impl<T, A, D> Follower<'_, T, A, D> {
     /// Reports success and waits for the end of the group. Returns whether its writes are visible.
     #[must_use]
     pub(crate) fn done(mut self) -> bool {
         self.report(true);
-        matches!(self.request.wait(), Stage::Over { published: true })
+        loop {
+            match self.request.wait() {
+                // It was said before the request became a member of the group.
+                Stage::MayLead => {}
+                stage => return matches!(stage, Stage::Over { published: true }),
+            }
+        }
     }
 
     fn report(&mut self, done: bool) {
@@ -302,7 +427,7 @@ impl<T, R> Follower<'_, T, R> {
     }
 }
 
-impl<T, R> Drop for Follower<'_, T, R> {
+impl<T, A, D> Drop for Follower<'_, T, A, D> {
     fn drop(&mut self) {
         if !self.reported {
             self.report(false);

@@ -184,7 +184,8 @@ fn removes(kind: Kind) -> bool {
     matches!(kind, Kind::Tombstone | Kind::RangeTombstone)
 }
 
-fn insert_entries(
+/// Inserts `entries` into the memtables of `keyspaces`, which holds all that they name.
+pub(super) fn insert_entries(
     mut entries: BatchReader<'_>,
     keyspaces: &[Arc<KeyspaceCore>],
 ) -> Result<Inserted> {

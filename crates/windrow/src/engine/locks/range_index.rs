@@ -63,6 +63,7 @@ impl RangeIndex {
 
     /// How often the ranges have changed.
     #[cfg(test)]
+    #[cfg(not(any(loom, shuttle)))]
     pub(super) fn changes(&self) -> usize {
         self.changes
     }

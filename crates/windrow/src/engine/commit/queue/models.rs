@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 /// The smallest engine that commits through a queue. A write is the number of its writer.
 struct Engine {
-    queue: CommitQueue<u64, u64>,
+    queue: CommitQueue<u64, u64, u64>,
+    /// Whether a leader does everything for its group.
+    does_all: bool,
     /// The writes in commit order; only the leader accesses them.
     log: [AtomicU64; 3],
     /// The number of writes.
@@ -32,13 +34,21 @@ struct Engine {
     visible: AtomicU64,
 }
 
+/// Runs `model` on an engine in which members insert their own entries, and on one in which leaders do.
+fn model(model: impl Fn(Arc<Engine>) + Send + Sync + Copy + 'static) {
+    for does_all in [false, true] {
+        loom::model(move || model(Engine::new(does_all)));
+    }
+}
+
 /// The write whose log write fails.
 const FAILING: u64 = 9;
 
 impl Engine {
-    fn new() -> Arc<Self> {
+    fn new(does_all: bool) -> Arc<Self> {
         Arc::new(Self {
-            queue: CommitQueue::new(),
+            queue: CommitQueue::new(2),
+            does_all,
             log: [0; 3].map(AtomicU64::new),
             logged: AtomicUsize::new(0),
             leading: Handover::new(),
@@ -64,12 +74,16 @@ impl Engine {
                 assert!(self.visible.load(Ordering::Relaxed) > sequence);
                 Some(sequence)
             }
+            Turn::Done(sequence) => {
+                assert!(self.visible.load(Ordering::Relaxed) > sequence);
+                Some(sequence)
+            }
             Turn::Abandoned => None,
         }
     }
 
-    fn lead(&self, mut leader: Leader<'_, u64, u64>, write: u64) -> Option<u64> {
-        leader.build_group(2);
+    fn lead(&self, mut leader: Leader<'_, u64, u64, u64>, write: u64) -> Option<u64> {
+        leader.build_group();
         if self.poisoned.load(Ordering::Relaxed) != 0 {
             return None;
         }
@@ -82,10 +96,21 @@ impl Engine {
             return None;
         }
         let mut end = base + 1;
-        leader.answer(|_| {
+        let mut take = |_: &u64| {
             end += 1;
             end - 1
-        });
+        };
+        if self.does_all {
+            let sequences: Vec<u64> = leader.requests().map(take).collect();
+            sequences.iter().for_each(|sequence| self.insert(*sequence));
+            self.insert(base);
+            let end = base + 1 + sequences.len() as u64;
+            assert_eq!(self.visible.swap(end, Ordering::Release), base);
+            let mut sequences = sequences.into_iter();
+            leader.finish_with(|_| sequences.next().unwrap());
+            return Some(base);
+        }
+        leader.answer(&mut take);
         self.insert(base);
         assert!(leader.wait_for_followers());
         // Release, since readers do not pass through the queue.
@@ -119,8 +144,7 @@ impl Engine {
 /// Model 3: each of three writers gets a turn and a sequence number of its own.
 #[test]
 fn leadership_is_handed_on() {
-    loom::model(|| {
-        let engine = Engine::new();
+    model(|engine| {
         let others = [engine.spawn(1), engine.spawn(2)];
         let mut sequences = vec![engine.write(0)];
         sequences.extend(others.map(|other| other.join().unwrap()));
@@ -133,8 +157,7 @@ fn leadership_is_handed_on() {
 /// Model 4: all entries below the visible end are inserted.
 #[test]
 fn writes_become_visible_in_commit_order() {
-    loom::model(|| {
-        let engine = Engine::new();
+    model(|engine| {
         let writer = engine.spawn(0);
         let reader = {
             let engine = Arc::clone(&engine);
@@ -154,8 +177,7 @@ fn writes_become_visible_in_commit_order() {
 /// Model 5: no writer inserts into a memtable that an exclusive leader has replaced.
 #[test]
 fn rotation_waits_for_writers_in_flight() {
-    loom::model(|| {
-        let engine = Engine::new();
+    model(|engine| {
         let writers = [engine.spawn(0), engine.spawn(1)];
         let leader = engine.queue.exclusive();
         engine.current.store(1, Ordering::Relaxed);
@@ -172,8 +194,7 @@ fn rotation_waits_for_writers_in_flight() {
 /// Model 11: after a failed log write no write is acknowledged, and no writer is left waiting.
 #[test]
 fn nothing_is_acknowledged_after_a_failure() {
-    loom::model(|| {
-        let engine = Engine::new();
+    model(|engine| {
         let others = [engine.spawn(1), engine.spawn(2)];
         // This write fails only if it leads; as a follower it succeeds with its leader.
         engine.write(FAILING);
