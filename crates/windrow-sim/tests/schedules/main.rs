@@ -555,7 +555,7 @@ fn check_rotation(change: fn(&Bank)) {
     let bank = Bank::open(&SimDisk::new());
     // The memtable is full now, so the next commit begins with a rotation.
     for _ in 0..5 {
-        bank.left.insert([0], balance(0)).unwrap();
+        bank.left.insert([0], balance(1)).unwrap();
     }
     let write = |bank: &Bank| {
         let mut batch = Batch::new();

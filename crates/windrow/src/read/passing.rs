@@ -175,7 +175,7 @@ impl Passing {
             && let Some(from) = from.or(start)
             && let Some(to) = to.or(start)
         {
-            spans.note_empty(from, to, *reader);
+            spans.note_empty(from, to, *reader, u64::from(self.passed));
         }
     }
 }

@@ -1,11 +1,13 @@
-//! An ordered set of tombstone spans: the keys that seeks skip.
+//! An ordered set of spans: ranges of keys that cursors have passed and found empty, each since a sequence number
+//! ([`tombstone_spans`](super::tombstone_spans) says what that means for spans and for proposals).
 //!
-//! A span is a range of keys that is *empty since* a sequence number ([`tombstone_spans`](super::tombstone_spans) says
-//! what that means). A new span joins those that it meets, and a write cuts its key out of a span and leaves the rest.
+//! A new span joins those that it meets, and a write cuts its key out of a span and leaves the rest.
 //!
-//! A set is bounded in number and in bytes; the span that was not used for the longest time leaves first. A span that
-//! was cut [`CUTS_MAX`] times without a use leaves as well. Otherwise an insertion of many keys into it would cut it
-//! each time.
+//! A set is bounded in number and in bytes. A span is worth the entries that a cursor has passed to find it, and the span
+//! that leaves is the one worth least, as far as it was not used lately: `GreedyDual` (Young, "The k-server dual and
+//! loose competitiveness for paging", 1994), whose clock is the worth at which the last span has left. So one scan that
+//! meets many short gaps does not take away the spans of queues. A span that was cut [`CUTS_MAX`] times without a use
+//! leaves as well. Otherwise an insertion of many keys into it would cut it each time.
 //!
 //! Invariant: the spans are disjoint and ascending, none is empty, and no two of them touch.
 //!
@@ -14,7 +16,7 @@
 use crate::base::SequenceNumber;
 use crate::base::key::next_key;
 use crate::base::sync::Shared;
-use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The most spans of a set.
 const SPANS_MAX: usize = 128;
@@ -31,12 +33,12 @@ pub(super) struct Span {
     pub(super) from: Box<[u8]>,
     pub(super) to: Box<[u8]>,
     pub(super) since: SequenceNumber,
-    /// The change that made it.
-    made: u64,
-    /// The change before its last use.
-    used: AtomicU64,
+    /// The entries that a cursor passes without it.
+    worth: u64,
+    /// The span with the least rank leaves first: its worth and the clock of the set at its last use.
+    rank: AtomicU64,
     /// How often it was cut since its last use.
-    cuts: u32,
+    cuts: AtomicU32,
 }
 
 impl Span {
@@ -46,8 +48,8 @@ impl Span {
         itself + self.from.len() + self.to.len()
     }
 
-    fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+    fn rank(&self) -> u64 {
+        self.rank.load(Ordering::Relaxed)
     }
 }
 
@@ -56,8 +58,8 @@ impl Span {
 pub(super) struct SpanSet {
     spans: Vec<Shared<Span>>,
     bytes: usize,
-    /// The number of changes so far.
-    changes: u64,
+    /// The rank of the span that has left last.
+    clock: u64,
 }
 
 impl SpanSet {
@@ -113,60 +115,85 @@ impl SpanSet {
     #[inline]
     pub(super) fn note_use(&self, position: usize) {
         let span = self.get(position);
-        // Readers share the word, so most of them leave it as it is.
-        if span.used() != self.changes {
-            span.used.store(self.changes, Ordering::Relaxed);
+        let rank = self.clock.saturating_add(span.worth);
+        // Readers share the words, so most of them leave them as they are.
+        if span.rank() != rank {
+            span.rank.store(rank, Ordering::Relaxed);
+        }
+        if span.cuts.load(Ordering::Relaxed) > 0 {
+            span.cuts.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Adds the keys from `from` to before `to`, empty since `since`.
-    pub(super) fn add(&mut self, from: &[u8], to: &[u8], since: SequenceNumber) {
+    /// Adds the keys from `from` to before `to`, empty since `since`, which a cursor has found by passing `worth` entries.
+    pub(super) fn add(&mut self, from: &[u8], to: &[u8], since: SequenceNumber, worth: u64) {
         if from >= to {
             return;
         }
-        self.changes += 1;
         let first = self.spans.partition_point(|span| *span.to < *from);
         let count = self.spans[first..].partition_point(|span| *span.from <= *to);
         let met = &self.spans[first..first + count];
+        let worth = met
+            .iter()
+            .fold(worth, |sum, it| sum.saturating_add(it.worth));
         let joined = Span {
             from: met.first().map_or(from, |it| from.min(&it.from)).into(),
             to: met.last().map_or(to, |it| to.max(&it.to)).into(),
             since: met.iter().fold(since, |since, it| since.max(it.since)),
-            made: self.changes,
-            used: AtomicU64::new(self.changes),
-            cuts: 0,
+            worth,
+            rank: AtomicU64::new(self.clock.saturating_add(worth)),
+            cuts: AtomicU32::new(0),
         };
         self.replace(first, count, [joined]);
     }
 
     /// Removes the keys from `smallest` to `largest`, both included.
     pub(super) fn cut(&mut self, smallest: &[u8], largest: &[u8]) {
-        self.changes += 1;
         let first = self.position(smallest);
         let count = self.spans[first..].partition_point(|span| *span.from <= *largest);
         let behind = next_key(largest);
         let mut pieces = Vec::new();
         for span in &self.spans[first..first + count] {
-            let is_used = span.used() >= span.made;
-            let cuts = if is_used { 1 } else { span.cuts + 1 };
-            let mut keep = |from: &[u8], to: &[u8]| {
-                if from < to && cuts <= CUTS_MAX {
-                    pieces.push(Span {
-                        from: from.into(),
-                        to: to.into(),
-                        since: span.since,
-                        made: self.changes,
-                        used: AtomicU64::new(span.used()),
-                        cuts,
-                    });
-                }
-            };
-            keep(&span.from, smallest);
-            if let Some(behind) = &behind {
-                keep(behind.as_slice(), &span.to);
+            let cuts = span.cuts.load(Ordering::Relaxed) + 1;
+            if cuts > CUTS_MAX {
+                continue;
             }
+            let behind = behind
+                .as_ref()
+                .map_or(&*span.to, |behind| behind.as_slice());
+            let parts = [(&*span.from, smallest), (behind, &*span.to)];
+            let parts = parts.iter().filter(|(from, to)| from < to);
+            // Parts that join again are worth what they were.
+            let worth = span.worth / parts.clone().count().max(1) as u64;
+            pieces.extend(parts.map(|(from, to)| Span {
+                from: (*from).into(),
+                to: (*to).into(),
+                since: span.since,
+                worth,
+                rank: AtomicU64::new(span.rank() - span.worth + worth),
+                cuts: AtomicU32::new(cuts),
+            }));
         }
         self.replace(first, count, pieces);
+    }
+
+    /// Removes the spans with keys from `from` to before `to` that are empty since `since` or earlier; returns them.
+    pub(super) fn take(
+        &mut self,
+        from: &[u8],
+        to: &[u8],
+        since: SequenceNumber,
+    ) -> Vec<Shared<Span>> {
+        let is_due = |it: &mut Shared<Span>| it.since <= since && *it.from < *to && *from < *it.to;
+        let taken: Vec<_> = self.spans.extract_if(.., is_due).collect();
+        self.bytes -= taken.iter().map(|span| span.bytes()).sum::<usize>();
+        taken
+    }
+
+    /// Whether a span holds a key from `from` to before `to`.
+    pub(super) fn overlaps(&self, from: &[u8], to: &[u8]) -> bool {
+        let span = self.spans.get(self.position(from));
+        span.is_some_and(|span| *span.from < *to)
     }
 
     /// Replaces the `count` spans from position `first` on.
@@ -179,10 +206,11 @@ impl SpanSet {
         let removed: Vec<_> = self.spans.splice(first..first + count, added).collect();
         self.bytes = bytes - removed.iter().map(|span| span.bytes()).sum::<usize>();
         while self.spans.len() > SPANS_MAX || self.bytes > BYTES_MAX {
-            let by_use = self.spans.iter().enumerate();
-            let Some((least, _)) = by_use.min_by_key(|(_, span)| span.used()) else {
+            let by_rank = self.spans.iter().enumerate();
+            let Some((least, span)) = by_rank.min_by_key(|(_, span)| span.rank()) else {
                 return;
             };
+            self.clock = self.clock.max(span.rank());
             self.bytes -= self.spans.remove(least).bytes();
         }
     }
@@ -229,7 +257,7 @@ mod tests {
             for (since, (adds, from, length)) in (1..).zip(changes) {
                 let to = (from + length).min(39);
                 if adds {
-                    set.add(&[from], &[to], since);
+                    set.add(&[from], &[to], since, 1);
                     model[usize::from(from)..usize::from(to)].fill(Some(since));
                 } else {
                     set.cut(&[from], &[to]);
@@ -246,17 +274,75 @@ mod tests {
     }
 
     #[test]
-    fn the_span_that_was_used_least_lately_leaves() {
+    fn of_spans_of_equal_worth_one_that_was_not_used_leaves() {
         let mut set = SpanSet::default();
-        for number in 0..SPANS_MAX {
-            set.add(&key(10 * number), &key(10 * number + 5), 1);
+        for number in 0..=SPANS_MAX {
+            set.add(&key(10 * number), &key(10 * number + 5), 1, 20);
         }
-        set.note_use(set.around(&key(0)).unwrap());
-        set.add(&key(90_000), &key(90_005), 1);
         assert_eq!(set.spans.len(), SPANS_MAX);
-        assert!(set.around(&key(0)).is_some());
-        assert!(set.around(&key(10)).is_none());
-        assert!(set.around(&key(20)).is_some());
+        let used = [10, 200, 500];
+        for number in used {
+            set.note_use(set.around(&key(number)).unwrap());
+        }
+        for number in 0..SPANS_MAX - used.len() - 1 {
+            set.add(
+                &key(90_000 + 10 * number),
+                &key(90_005 + 10 * number),
+                1,
+                20,
+            );
+        }
+        assert_eq!(set.spans.len(), SPANS_MAX);
+        assert!(
+            used.iter()
+                .all(|number| set.around(&key(*number)).is_some())
+        );
+    }
+
+    #[test]
+    fn many_short_gaps_take_no_long_span_away() {
+        let mut set = SpanSet::default();
+        for queue in 0..9 {
+            set.add(&key(queue), &key(queue).repeat(2), 1, 5_000);
+        }
+        for gap in 0..3_000 {
+            set.add(&key(1_000 + 10 * gap), &key(1_005 + 10 * gap), 1, 300);
+            if gap % 100 == 0 {
+                (0..9).for_each(|queue| set.note_use(set.around(&key(queue)).unwrap()));
+            }
+        }
+        // But one that nobody uses goes in the end.
+        for gap in 3_000..6_000 {
+            set.add(&key(1_000 + 10 * gap), &key(1_005 + 10 * gap), 1, 300);
+        }
+        assert!(set.around(&key(0)).is_none());
+    }
+
+    #[test]
+    fn parts_that_join_again_are_worth_what_they_were() {
+        let mut set = SpanSet::default();
+        set.add(&key(0), &key(100), 1, 1_000);
+        for _ in 0..100 {
+            set.cut(&key(50), &key(50));
+            set.note_use(set.around(&key(0)).unwrap());
+            set.note_use(set.around(&key(99)).unwrap());
+            set.add(&key(50), &key(51), 1, 0);
+        }
+        assert_eq!((set.spans.len(), set.get(0).worth), (1, 1_000));
+    }
+
+    #[test]
+    fn the_spans_that_are_old_enough_are_taken() {
+        let mut set = SpanSet::default();
+        for (number, since) in [(0, 5), (10, 9), (20, 5), (30, 5)] {
+            set.add(&key(number), &key(number + 5), since, 1);
+        }
+        let taken = set.take(&key(4), &key(30), 8);
+        let firsts: Vec<_> = taken.iter().map(|it| it.from.to_vec()).collect();
+        assert_eq!(firsts, [key(0), key(20)]);
+        assert!(set.overlaps(&key(0), &key(11)) && !set.overlaps(&key(15), &key(30)));
+        set.cut(&[], &[255]);
+        assert_eq!(set.bytes(), 0);
     }
 
     #[test]
@@ -264,7 +350,7 @@ mod tests {
         let mut set = SpanSet::default();
         let long = |first: u8| vec![first; 60_000];
         for first in 0..10 {
-            set.add(&long(2 * first), &long(2 * first + 1), 1);
+            set.add(&long(2 * first), &long(2 * first + 1), 1, 1);
             assert!(set.bytes() <= BYTES_MAX && set.around(&long(2 * first)).is_some());
         }
         set.cut(&[0], &[255]);
@@ -274,14 +360,14 @@ mod tests {
     #[test]
     fn a_span_that_is_cut_and_not_used_leaves() {
         let mut set = SpanSet::default();
-        set.add(&key(0), &key(1_000), 1);
+        set.add(&key(0), &key(1_000), 1, 20);
         let cuts = usize::try_from(CUTS_MAX).unwrap();
         for number in 0..=cuts {
             assert!(set.around(&key(999)).is_some());
             set.cut(&key(number), &key(number));
         }
         assert!(set.around(&key(999)).is_none());
-        set.add(&key(0), &key(1_000), 1);
+        set.add(&key(0), &key(1_000), 1, 20);
         for number in 0..3 * cuts {
             set.cut(&key(number), &key(number));
             set.note_use(set.around(&key(999)).unwrap());

@@ -10,10 +10,10 @@
 //! sources are complete up to the sequence number that was visible before. Writers check and readers propose:
 //!
 //! 1. A writer raises `newest` to its sequence number, then reads `generation`. It cuts its key out of the spans and
-//!    removes the proposals that hold it. All that happens before the write is visible.
+//!    out of the proposals. All that happens before the write is visible.
 //! 2. A cursor that has passed many entries *proposes* the keys that it has found empty. It stores the proposal,
 //!    stores a new `generation`, and only then reads `newest` as V. A writer that did not see the proposal has raised
-//!    `newest` before, so V includes it; any other writer removes the proposal.
+//!    `newest` before, so V includes it; any other writer cuts its key out.
 //! 3. A reader that is complete up to V sees all those writes. If it finds keys of the proposal empty, they are a span
 //!    since the sequence number of that reader. If nobody writes, that is the reader that made the proposal, at
 //!    once; otherwise a later one.
@@ -40,9 +40,6 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, Shared, keep_total_order};
 use crate::base::{Held, MemoryTracker, SequenceNumber};
 
-/// The most proposals at a time; the oldest leaves.
-const PROPOSALS_MAX: usize = 8;
-
 /// The tombstone spans of a keyspace.
 #[derive(Debug)]
 pub(crate) struct TombstoneSpans {
@@ -66,17 +63,9 @@ struct Changes {
 #[derive(Debug, Clone, Default)]
 struct Found {
     spans: Shared<SpanSet>,
-    /// Oldest first.
-    proposals: Vec<Shared<Proposal>>,
-}
-
-/// Keys from `from` to before `to` that a reader has found empty.
-#[derive(Debug)]
-struct Proposal {
-    from: Box<[u8]>,
-    to: Box<[u8]>,
-    /// Writes that did not see the proposal have at most this sequence number.
-    after: SequenceNumber,
+    /// Keys that a reader has found empty. Writes that did not see a proposal have at most the sequence number since which
+    /// it may be empty.
+    proposals: Shared<SpanSet>,
 }
 
 /// The sequence numbers that a reader sees.
@@ -106,37 +95,27 @@ impl SpanGuard {
     }
 }
 
-impl Proposal {
-    /// Whether it holds a key from `smallest` to `largest`.
-    fn meets(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        *self.from <= *largest && *smallest < *self.to
-    }
-}
-
 impl Found {
     /// Whether a span or a proposal holds a key from `smallest` to `largest`.
     fn meets(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        self.spans.meets(smallest, largest)
-            || self.proposals.iter().any(|it| it.meets(smallest, largest))
-    }
-
-    /// Adds a span. Its keys must be empty since `since`.
-    fn add(&mut self, from: &[u8], to: &[u8], since: SequenceNumber) {
-        let mut spans = SpanSet::clone(&self.spans);
-        spans.add(from, to, since);
-        self.spans = Shared::new(spans);
+        self.spans.meets(smallest, largest) || self.proposals.meets(smallest, largest)
     }
 
     /// Makes spans of what `reader` has found empty from `from` to before `to`, as far as it was proposed before and the
     /// reader sees all writes that did not see the proposal.
-    fn confirm(&mut self, from: &[u8], to: &[u8], reader: ReadPoint) {
-        let is_due =
-            |it: &Shared<Proposal>| it.after <= reader.complete && *it.from < *to && *from < *it.to;
-        let (due, others): (Vec<_>, Vec<_>) = self.proposals.drain(..).partition(is_due);
-        self.proposals = others;
-        for it in due {
-            self.add(from.max(&it.from), to.min(&it.to), reader.sequence);
+    fn confirm(&mut self, from: &[u8], to: &[u8], reader: ReadPoint, passed: u64) {
+        if !self.proposals.overlaps(from, to) {
+            return;
         }
+        let mut due = Vec::new();
+        change(&mut self.proposals, |proposals| {
+            due = proposals.take(from, to, reader.complete);
+        });
+        change(&mut self.spans, |spans| {
+            for it in due {
+                spans.add(from.max(&it.from), to.min(&it.to), reader.sequence, passed);
+            }
+        });
     }
 
     fn is_empty(&self) -> bool {
@@ -145,10 +124,15 @@ impl Found {
 
     /// The bytes that it takes.
     fn bytes(&self) -> u64 {
-        let of = |it: &Shared<Proposal>| size_of::<Proposal>() + it.from.len() + it.to.len();
-        let proposals: usize = self.proposals.iter().map(of).sum();
-        (self.spans.bytes() + proposals) as u64
+        (self.spans.bytes() + self.proposals.bytes()) as u64
     }
+}
+
+/// Changes a copy of `set`, which readers may have.
+fn change(set: &mut Shared<SpanSet>, change: impl FnOnce(&mut SpanSet)) {
+    let mut next = SpanSet::clone(set);
+    change(&mut next);
+    *set = Shared::new(next);
 }
 
 impl TombstoneSpans {
@@ -188,12 +172,11 @@ impl TombstoneSpans {
         }
         let mut changes = self.changes.lock();
         let mut next = Found::clone(&self.found.load());
-        if next.spans.meets(smallest, largest) {
-            let mut spans = SpanSet::clone(&next.spans);
-            spans.cut(smallest, largest);
-            next.spans = Shared::new(spans);
+        for set in [&mut next.spans, &mut next.proposals] {
+            if set.meets(smallest, largest) {
+                change(set, |set| set.cut(smallest, largest));
+            }
         }
-        next.proposals.retain(|it| !it.meets(smallest, largest));
         self.store(&mut changes, next);
     }
 
@@ -241,41 +224,32 @@ impl TombstoneSpans {
         })
     }
 
-    /// Records that a reader has passed many entries and has found no visible key from `from` to before `to`.
+    /// Records that a reader has passed `passed` entries and has found no visible key from `from` to before `to`.
     #[cold]
-    pub(crate) fn note_empty(&self, from: &[u8], to: &[u8], reader: ReadPoint) {
+    pub(crate) fn note_empty(&self, from: &[u8], to: &[u8], reader: ReadPoint, passed: u64) {
         if from >= to || self.found.load().spans.covers(from, to) {
             return;
         }
         let mut changes = self.changes.lock();
         let mut next = Found::clone(&self.found.load());
-        next.confirm(from, to, reader);
-        let is_proposed = |it: &Shared<Proposal>| *it.from < *to && *from < *it.to;
-        if next.spans.covers(from, to) || next.proposals.iter().any(is_proposed) {
+        next.confirm(from, to, reader, passed);
+        if next.spans.covers(from, to) || next.proposals.overlaps(from, to) {
             // A new proposal would delay the span for as long as writers exist.
             self.store(&mut changes, next);
             return;
         }
-        let propose = |after| {
-            Shared::new(Proposal {
-                from: from.into(),
-                to: to.into(),
-                after,
-            })
+        let add = |set: &mut Shared<SpanSet>, since| {
+            change(set, |set| set.add(from, to, since, passed));
         };
-        if next.proposals.len() == PROPOSALS_MAX {
-            next.proposals.remove(0);
-        }
-        let others = next.proposals.clone();
-        next.proposals.push(propose(SequenceNumber::MAX));
-        self.store(&mut changes, next.clone());
+        let mut proposed = next.clone();
+        add(&mut proposed.proposals, SequenceNumber::MAX);
+        self.store(&mut changes, proposed);
         keep_total_order();
         let after = self.newest.load(Ordering::SeqCst);
-        next.proposals = others;
         if after <= reader.complete {
-            next.add(from, to, reader.sequence);
+            add(&mut next.spans, reader.sequence);
         } else {
-            next.proposals.push(propose(after));
+            add(&mut next.proposals, after);
         }
         self.store(&mut changes, next);
     }

@@ -72,7 +72,7 @@ impl Model {
             );
         }
         if seen == [false; 2] {
-            self.spans.note_empty(FROM, TO, reader);
+            self.spans.note_empty(FROM, TO, reader, 20);
         }
         seen
     }

@@ -27,7 +27,7 @@ fn skip(spans: &TombstoneSpans, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
 fn what_a_reader_of_all_writes_finds_is_a_span_at_once() {
     let spans = spans();
     spans.note_write(b"m", 5);
-    spans.note_empty(b"b", b"k", at(7));
+    spans.note_empty(b"b", b"k", at(7), 20);
     assert_eq!(skip(&spans, b"b", 7), Some(b"k".to_vec()));
     assert_eq!(skip(&spans, b"c", 9), Some(b"k".to_vec()));
     assert_eq!(skip(&spans, b"b", 6), None, "an older reader");
@@ -43,11 +43,11 @@ fn what_a_reader_of_all_writes_finds_is_a_span_at_once() {
 #[test]
 fn spans_elsewhere_stay_and_neighbours_join() {
     let spans = spans();
-    spans.note_empty(b"a", b"c", at(1));
-    spans.note_empty(b"x", b"z", at(2));
+    spans.note_empty(b"a", b"c", at(1), 20);
+    spans.note_empty(b"x", b"z", at(2), 20);
     assert_eq!(skip(&spans, b"b", 2), Some(b"c".to_vec()));
     assert_eq!(skip(&spans, b"x", 2), Some(b"z".to_vec()));
-    spans.note_empty(b"c", b"x", at(3));
+    spans.note_empty(b"c", b"x", at(3), 20);
     assert_eq!(skip(&spans, b"a", 3), Some(b"z".to_vec()));
     assert_eq!(skip(&spans, b"a", 2), None, "the part between is younger");
 }
@@ -55,7 +55,7 @@ fn spans_elsewhere_stay_and_neighbours_join() {
 #[test]
 fn a_write_cuts_its_key_out() {
     let spans = spans();
-    spans.note_empty(b"a", b"z", at(7));
+    spans.note_empty(b"a", b"z", at(7), 20);
     spans.note_write(b"m", 8);
     assert_eq!(skip(&spans, b"a", 8), Some(b"m".to_vec()));
     assert_eq!(skip(&spans, b"m", 8), None);
@@ -72,30 +72,42 @@ fn a_write_cuts_its_key_out() {
 fn a_reader_of_fewer_writes_only_proposes() {
     let spans = spans();
     spans.note_write(b"x", 8);
-    spans.note_empty(b"a", b"k", at(7));
+    spans.note_empty(b"a", b"k", at(7), 20);
     assert_eq!(skip(&spans, b"a", 9), None);
     // It does not delay the proposal either, and only a reader of all writes confirms it, in part.
     spans.note_write(b"y", 9);
-    spans.note_empty(b"a", b"k", at(7));
-    spans.note_empty(b"c", b"l", at(8));
+    spans.note_empty(b"a", b"k", at(7), 20);
+    spans.note_empty(b"c", b"l", at(8), 20);
     assert_eq!(skip(&spans, b"c", 9), Some(b"k".to_vec()));
     assert_eq!(skip(&spans, b"a", 9), None);
 }
 
 #[test]
-fn a_write_removes_a_proposal() {
+fn proposals_of_many_queues_stay_beside_a_writer() {
+    let spans = spans();
+    let key = |number: u32| format!("{number:04}").into_bytes();
+    let (mut newest, queues) = (10, 0..100);
+    for round in 0..3 {
+        for queue in queues.clone() {
+            newest += 1;
+            spans.note_write(b"x", newest);
+            spans.note_empty(&key(10 * queue), &key(10 * queue + 5), at(newest - 1), 20);
+            let is_found = skip(&spans, &key(10 * queue), newest).is_some();
+            assert_eq!(is_found, round > 0, "queue {queue} in round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_write_cuts_its_key_out_of_a_proposal() {
     let spans = spans();
     spans.note_write(b"x", 8);
-    spans.note_empty(b"a", b"k", at(7));
+    spans.note_empty(b"a", b"k", at(7), 20);
     spans.note_write(b"b", 9);
-    spans.note_empty(b"a", b"k", at(8));
-    assert_eq!(
-        skip(&spans, b"a", 9),
-        None,
-        "nothing was proposed after the write"
-    );
-    spans.note_empty(b"a", b"k", at(9));
-    assert_eq!(skip(&spans, b"a", 9), Some(b"k".to_vec()));
+    spans.note_empty(b"a", b"k", at(8), 20);
+    assert_eq!(skip(&spans, b"a", 9), Some(b"b".to_vec()));
+    assert_eq!(skip(&spans, b"b", 9), None);
+    assert_eq!(skip(&spans, b"c", 9), Some(b"k".to_vec()));
 }
 
 #[test]
@@ -107,8 +119,8 @@ fn the_bytes_are_counted_and_bounded() {
     // Proposals, and then spans.
     for sequence in [999, 1_000] {
         for number in 1..1_000 {
-            spans.note_empty(&key(10 * number), &key(10 * number + 5), at(sequence));
-            assert!(tracker.bytes() > 0 && tracker.bytes() < 400 << 10);
+            spans.note_empty(&key(10 * number), &key(10 * number + 5), at(sequence), 20);
+            assert!(tracker.bytes() > 0 && tracker.bytes() < 512 << 10);
         }
     }
     spans.note_writes(&[], &[255], 2_000);
