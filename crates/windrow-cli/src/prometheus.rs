@@ -100,6 +100,16 @@ metrics! { LIFETIME of LifetimeStats:
         "Folds of flushes and compactions that the merge operator failed, or whose value is damaged.";
     Counter "windrow_expired_entries_total" entries_expired,
         "Expired entries that flushes, compactions and drops of whole files removed.";
+    Counter "windrow_judged_entries_total" entries_judged,
+        "Entries about which compactions asked a compaction filter.";
+    Counter "windrow_judged_entries_removed_total" judged_removed,
+        "Entries that compaction filters removed.";
+    Counter "windrow_judged_values_replaced_total" judged_replaced,
+        "Values that compaction filters replaced.";
+    Counter "windrow_judged_changes_dropped_total" judged_dropped,
+        "Removals and replacements of compaction filters that were dropped.";
+    Counter "windrow_judged_entries_failed_total" judged_failed,
+        "Calls of compaction filters that failed, or whose value could not be read.";
     Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
         "Bytes of values written to transient logs by flushes.";
     Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,

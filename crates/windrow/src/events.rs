@@ -51,6 +51,10 @@ pub enum Event {
         purpose: &'static str,
         /// Entries that it has dropped: those that no reader could see, and tombstones that hid nothing.
         entries_dropped: u64,
+        /// Entries about which it has asked the compaction filter.
+        entries_judged: u64,
+        /// Entries that the filter has removed or replaced.
+        entries_changed: u64,
         /// The time that it took.
         duration: Duration,
     },

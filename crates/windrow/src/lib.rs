@@ -31,6 +31,7 @@ mod block;
 mod cache;
 mod codec;
 mod compact;
+mod compaction_filter;
 mod engine;
 mod events;
 mod filter;
@@ -61,6 +62,7 @@ pub use base::{
 };
 pub use block::PinnedValue;
 pub use codec::Compression;
+pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
     KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats, TableSummary, TableWriter,
     ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use check::{faults, report};
 
 use crate::base::Result;
+use crate::compaction_filter::{CompactionFilter, CompactionFilters};
 use crate::events::{EventListener, Listener};
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, MergeOperators};
 use crate::operators;
@@ -86,6 +87,7 @@ pub struct Options {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) listener: Listener,
     pub(crate) merge_operators: MergeOperators,
+    pub(crate) compaction_filters: CompactionFilters,
 }
 
 impl Default for Options {
@@ -109,6 +111,7 @@ impl Default for Options {
             runtime: Arc::new(Threads::default()),
             listener: Listener::default(),
             merge_operators: MergeOperators::default(),
+            compaction_filters: CompactionFilters::default(),
         }
     }
 }
@@ -159,6 +162,19 @@ impl Options {
         operator: Arc<dyn MergeOperator>,
     ) -> Self {
         self.merge_operators.register(keyspace.into(), operator);
+        self
+    }
+
+    /// Gives the keyspace of this name a [compaction filter](CompactionFilter), which removes or replaces values that
+    /// compactions come across. The database records nothing of it: each open may give another one, or none. A keyspace
+    /// that is renamed keeps its filter until the close.
+    #[must_use]
+    pub fn with_compaction_filter(
+        mut self,
+        keyspace: impl Into<String>,
+        filter: Arc<dyn CompactionFilter>,
+    ) -> Self {
+        self.compaction_filters.register(keyspace.into(), filter);
         self
     }
 

@@ -127,6 +127,11 @@ fn totals(stats: &Stats) -> Table {
         ("entries folded", done.entries_folded),
         ("folds failed", done.folds_failed),
         ("entries expired", done.entries_expired),
+        ("entries judged by filters", done.entries_judged),
+        ("entries removed by filters", done.judged_removed),
+        ("values replaced by filters", done.judged_replaced),
+        ("changes of filters dropped", done.judged_dropped),
+        ("calls of filters failed", done.judged_failed),
         ("garbage collections", done.garbage_collections),
         ("garbage values collected", done.gc_values_dropped),
     ];

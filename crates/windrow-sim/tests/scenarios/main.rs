@@ -14,6 +14,7 @@ mod appends;
 mod checkpoint;
 mod closing;
 mod common;
+mod compaction_filters;
 mod damaged_files;
 mod dropping;
 mod full_disk;

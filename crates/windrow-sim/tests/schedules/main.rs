@@ -7,6 +7,7 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
+mod compaction_filters;
 mod runtime;
 
 use std::sync::Arc;
@@ -57,6 +58,21 @@ fn run(scheduler: impl Scheduler + 'static, test: fn()) {
     Runner::new(scheduler, config).run(test);
 }
 
+/// Options for a database on `disk`, with sizes that make a few transfers fill memtables.
+fn options(disk: &SimDisk) -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.file_bytes = 2 << 10;
+    options.keyspace.base_bytes = 2 << 10;
+    options.keyspace.size_ratio = 2.0;
+    options.keyspace.level0_runs = 1;
+    options.keyspace.block_bytes = 1 << 10;
+    options.max_wal_bytes = 8 << 10;
+    options
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(ScheduledRuntime::default()))
+}
+
 /// A bank: accounts in two keyspaces, and transfers between them.
 #[derive(Debug, Clone)]
 struct Bank {
@@ -66,20 +82,8 @@ struct Bank {
 }
 
 impl Bank {
-    /// Opens the database on `disk`, with sizes that make a few transfers fill memtables.
     fn open(disk: &SimDisk) -> Self {
-        let mut options = Options::default();
-        options.keyspace.memtable_bytes = 4 << 10;
-        options.keyspace.file_bytes = 2 << 10;
-        options.keyspace.base_bytes = 2 << 10;
-        options.keyspace.size_ratio = 2.0;
-        options.keyspace.level0_runs = 1;
-        options.keyspace.block_bytes = 1 << 10;
-        options.max_wal_bytes = 8 << 10;
-        let options = options
-            .with_vfs(Arc::new(disk.clone()))
-            .with_runtime(Arc::new(ScheduledRuntime::default()));
-        let db = Db::open("/bank", options).unwrap();
+        let db = Db::open("/bank", options(disk)).unwrap();
         let left = db.keyspace("left").unwrap();
         let right = db.keyspace("right").unwrap();
         Self { db, left, right }

@@ -128,6 +128,17 @@ counters! {
     ingestions = 29;
     /// Expired entries that flushes and compactions have dropped or written as tombstones, and those of whole files.
     entries_expired = 30;
+    /// Entries about which compactions have asked a compaction filter.
+    entries_judged = 31;
+    /// Entries that compaction filters have removed.
+    judged_removed = 32;
+    /// Values that compaction filters have replaced.
+    judged_replaced = 33;
+    /// Removals and replacements that were dropped: the entry was not the newest of its key any more, or was locked, or
+    /// the write would have had to wait.
+    judged_dropped = 34;
+    /// Calls of compaction filters that have failed, or whose value could not be read. The entries stay.
+    judged_failed = 35;
 }
 
 impl LifetimeStats {

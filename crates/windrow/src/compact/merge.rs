@@ -9,6 +9,7 @@
 //! Concurrency: owned by one thread. [`policy`](crate::policy) decides for each entry.
 
 use super::fold::{FoldCounts, Folder};
+use super::judge::{Judge, JudgeCounts};
 use super::output::{Output, OutputFiles};
 use super::ranges::JobRanges;
 use crate::base::expiry::split_expiring;
@@ -17,7 +18,7 @@ use crate::base::{
     Cursor, Error, ErrorKind, Kind, RangeTombstone, RangeTombstones, Result, SequenceNumber,
     Trailer,
 };
-use crate::policy::{Met, ReadPoints, Verdict, keep, keep_range};
+use crate::policy::{Met, ReadPoints, Verdict, is_offered, keep, keep_range};
 
 /// The result of a flush, a compaction or a subcompaction.
 #[derive(Debug)]
@@ -30,6 +31,16 @@ pub(crate) struct MergeResult<'a> {
     pub(crate) folds: FoldCounts,
     /// The entries that had expired. They were dropped, or written as tombstones.
     pub(crate) expired: u64,
+    pub(crate) judged: JudgeCounts,
+}
+
+/// What a job needs for the entries that it meets.
+pub(crate) struct Treatment<'m, 'a> {
+    /// Who reads them, now and from now on.
+    pub(crate) readers: &'m ReadPoints,
+    pub(crate) folder: Folder<'a>,
+    /// `None` if the filter is not asked, or there is none.
+    pub(crate) judge: Option<Judge<'a>>,
 }
 
 /// The keys of a subcompaction: from `from`, to before `to`. `None` is no bound.
@@ -53,8 +64,8 @@ struct Counts {
     continued: u64,
 }
 
-/// Writes the entries of `input` in `range` that a reader at `readers` can see to `output`, with operands folded by
-/// `folder`. `ranges` has all range tombstones of the input.
+/// Writes the entries of `input` in `range` that a reader can see to `output`, with operands folded. `ranges` has all
+/// range tombstones of the input.
 ///
 /// `deeper` returns whether older data outside the inputs may hold a key, or any key from it to before an end; its calls
 /// have ascending keys. After all subcompactions, [`check_entries`] checks that all entries were read.
@@ -62,15 +73,13 @@ pub(crate) fn merge<'a>(
     mut input: impl Cursor,
     range: SubcompactionRange<'_>,
     output: Output<'a, '_>,
-    readers: &ReadPoints,
-    folder: Folder<'_>,
+    treatment: Treatment<'_, '_>,
     ranges: JobRanges,
     deeper: impl FnMut(&[u8], Option<&[u8]>) -> bool,
 ) -> Result<MergeResult<'a>> {
     let mut merge = Merge {
         output,
-        readers,
-        folder,
+        treatment,
         ranges: &ranges.all,
         deeper,
         counts: Counts::default(),
@@ -105,8 +114,7 @@ pub(crate) fn merge<'a>(
 /// The state of a merge.
 struct Merge<'m, 'a, 'k, D> {
     output: Output<'a, 'k>,
-    readers: &'m ReadPoints,
-    folder: Folder<'m>,
+    treatment: Treatment<'m, 'm>,
     ranges: &'m RangeTombstones,
     deeper: D,
     counts: Counts,
@@ -139,17 +147,17 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             self.key.extend_from_slice(key);
             self.output.begin_key(key)?;
         }
-        let has_expired = has_expired(trailer, value, self.readers);
+        let has_expired = has_expired(trailer, value, self.treatment.readers);
         let (verdict, value) = if trailer.is_range_tombstone() {
             let range = self.find(key, trailer)?;
             (self.judge_range(range), &*range.end)
         } else {
             (self.judge(trailer, has_expired), value)
         };
-        if self.folder.is_open() && verdict != Verdict::Joins {
+        if self.treatment.folder.is_open() && verdict != Verdict::Joins {
             // An older version is left, whether it is kept or not.
             let is_all = verdict == Verdict::Spent || self.is_deleted_from(trailer.sequence());
-            let (folder, output) = (&mut self.folder, &mut self.output);
+            let (folder, output) = (&mut self.treatment.folder, &mut self.output);
             folder.finish(&self.key, output, || is_all)?;
         }
         if has_expired && matches!(verdict, Verdict::Keep | Verdict::Spent) {
@@ -157,9 +165,14 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             self.newer = Some(Met::new(trailer, verdict));
             return Ok(());
         }
+        if let Some(judge) = &mut self.treatment.judge
+            && is_offered(verdict, self.newer)
+        {
+            judge.offer(&self.key, trailer, value);
+        }
         match verdict {
             Verdict::Keep if !trailer.is_operand() => self.output.add(&self.key, trailer, value)?,
-            Verdict::Keep | Verdict::Joins => self.folder.add(trailer, value),
+            Verdict::Keep | Verdict::Joins => self.treatment.folder.add(trailer, value),
             Verdict::Superseded => {
                 self.counts.superseded += 1;
                 self.discard(trailer, value)?;
@@ -199,7 +212,7 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
             let deleted = self.ranges.next_newer(&self.key, trailer.sequence());
             newer = Met::nearest(newer, deleted.map(|range| range.sequence));
         }
-        keep(trailer, newer, has_expired, self.readers, || {
+        keep(trailer, newer, has_expired, self.treatment.readers, || {
             (self.deeper)(&self.key, None)
         })
     }
@@ -208,7 +221,7 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
     fn judge_range(&mut self, range: &RangeTombstone) -> Verdict {
         let around = self.ranges.next_around(range);
         let around = around.map(|around| around.sequence);
-        keep_range(range.sequence, around, self.readers, || {
+        keep_range(range.sequence, around, self.treatment.readers, || {
             (self.deeper)(&range.start, Some(&range.end))
         })
     }
@@ -238,12 +251,14 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
 
     /// Ends the versions of the present key.
     fn finish_key(&mut self) -> Result<()> {
-        if self.folder.is_open() {
+        if self.treatment.folder.is_open() {
             // Whatever is deeper is older than a range tombstone of the inputs.
             let is_deleted = self.is_deleted_from(0);
             let (key, deeper) = (&self.key, &mut self.deeper);
             let is_all = || is_deleted || !deeper(key, None);
-            self.folder.finish(key, &mut self.output, is_all)?;
+            self.treatment
+                .folder
+                .finish(key, &mut self.output, is_all)?;
         }
         Ok(())
     }
@@ -251,7 +266,7 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
     /// Completes the output and checks I1.
     fn finish(mut self) -> Result<MergeResult<'a>> {
         self.finish_key()?;
-        let (counts, folds) = (self.counts, self.folder.counts());
+        let (counts, folds) = (self.counts, self.treatment.folder.counts());
         let written = self.output.entries();
         let continued = counts.continued + self.output.continued();
         let gone = counts.superseded + counts.spent + folds.folded;
@@ -266,7 +281,9 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
                 ),
             ));
         }
+        let judged = self.treatment.judge.map(Judge::finish).unwrap_or_default();
         Ok(MergeResult {
+            judged,
             transient_log_bytes_read: self.output.transient_log_bytes_read(),
             written: self.output.finish()?,
             entries: counts.entries,

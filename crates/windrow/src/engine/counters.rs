@@ -144,6 +144,11 @@ impl Counters {
         stats.bulk_load_bytes = totals.bulk_load_bytes;
         stats.ingestions = totals.ingestions;
         stats.entries_expired = totals.entries_expired;
+        stats.entries_judged = totals.entries_judged;
+        stats.judged_removed = totals.judged_removed;
+        stats.judged_replaced = totals.judged_replaced;
+        stats.judged_dropped = totals.judged_dropped;
+        stats.judged_failed = totals.judged_failed;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

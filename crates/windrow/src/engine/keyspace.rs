@@ -31,6 +31,7 @@ use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{
     Cause, Error, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Totals, Trailer,
 };
+use crate::compaction_filter::CompactionFilter;
 use crate::engine::commit::value_log::ValueLog;
 use crate::engine::errors::failure::Failure;
 use crate::engine::jobs::filter_state::FilterState;
@@ -73,6 +74,8 @@ pub(crate) struct KeyspaceCore {
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: FilterState,
+    /// Judges the values that compactions rewrite.
+    compaction_filter: Option<Arc<dyn CompactionFilter>>,
     /// The ranges of keys that cursors skip.
     pub(crate) tombstones: Arc<TombstoneSpans>,
     /// The throttle for the debt on disk.
@@ -134,6 +137,7 @@ impl KeyspaceCore {
                 ..KeyspaceWork::default()
             }),
             filters: FilterState::new(&options),
+            compaction_filter: None,
             tombstones: Arc::new(TombstoneSpans::new(&memory.tables.cursors)),
             throttle: AtomicThrottle::default(),
             slowing_memtables: AtomicUsize::new(0),
@@ -152,6 +156,18 @@ impl KeyspaceCore {
     pub(crate) fn with_totals(mut self, totals: Totals) -> Self {
         self.totals_before = totals;
         self
+    }
+
+    pub(crate) fn with_compaction_filter(
+        mut self,
+        filter: Option<Arc<dyn CompactionFilter>>,
+    ) -> Self {
+        self.compaction_filter = filter;
+        self
+    }
+
+    pub(crate) fn compaction_filter(&self) -> Option<&dyn CompactionFilter> {
+        self.compaction_filter.as_deref()
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {

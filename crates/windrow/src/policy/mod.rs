@@ -46,7 +46,7 @@ pub(crate) use ingestion::{NewTable, bulk_load_output, ingestion_plan};
 pub(crate) use moved_values::{MovedValues, ReferredLog};
 pub(crate) use output::{
     DeeperLevels, Met, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate,
-    Verdict, hides_all, keep, keep_range,
+    Verdict, hides_all, is_offered, keep, keep_range,
 };
 pub(crate) use page_cache::stays_in_page_cache;
 pub(crate) use pick::{Compaction, ManualCompaction, Plan, Purpose, plan, plan_range};

@@ -1,6 +1,7 @@
-//! Whether a key, or any key of a range, has an entry that is newer than a sequence number.
+//! Whether a key, or any key of a range, has an entry that is newer than a sequence number, and which entry of a key is the
+//! newest one.
 //!
-//! The answer is exact, for tombstones and range tombstones too, if a snapshot at that sequence number or an older one is held: every
+//! The first answer is exact, for tombstones and range tombstones too, if a snapshot at that sequence number or an older one is held: every
 //! flush and compaction keeps the newest entry of a key unless each snapshot sees it. Only sources that may hold newer
 //! entries are searched. This is the active memtable alone, unless a memtable was frozen since that sequence number.
 //! The sequence number is not below that of the open.
@@ -12,7 +13,7 @@ use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cursor, Result, SequenceNumber};
+use crate::base::{Cursor, Result, SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
 use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
@@ -30,14 +31,55 @@ pub(crate) fn is_newer(
     key: &[u8],
     since: SequenceNumber,
 ) -> Result<bool> {
-    for memtable in newer_memtables(state, since) {
-        if let Some((trailer, _)) = memtable.get(key, SEQUENCE_MAX) {
-            return Ok(trailer.sequence() > since);
-        }
+    let is_above = |trailer: Trailer| trailer.sequence() > since;
+    if let Some(found) = newest_in_memtables(state, key, since, SEQUENCE_MAX) {
+        return Ok(is_above(found));
     }
     if state.in_tables <= since {
         return Ok(false);
     }
+    let found = newest_in_tables(state, tables, key, since, SEQUENCE_MAX)?;
+    Ok(found.is_some_and(is_above))
+}
+
+/// The newest entry of `key` that is at most `sequence`. It may be a range tombstone that covers the key.
+///
+/// # Errors
+/// `Corruption` or `Io` from reading a table.
+pub(crate) fn newest(
+    state: &ReadState,
+    tables: &OpenTables,
+    key: &[u8],
+    sequence: SequenceNumber,
+) -> Result<Option<Trailer>> {
+    match newest_in_memtables(state, key, 0, sequence) {
+        None => newest_in_tables(state, tables, key, 0, sequence),
+        found => Ok(found),
+    }
+}
+
+/// The newest entry of `key` that is at most `sequence`, in the memtables that may hold entries above `since`.
+fn newest_in_memtables(
+    state: &ReadState,
+    key: &[u8],
+    since: SequenceNumber,
+    sequence: SequenceNumber,
+) -> Option<Trailer> {
+    let mut found = newer_memtables(state, since).filter_map(|it| it.get(key, sequence));
+    found.next().map(|(trailer, _)| trailer)
+}
+
+/// The newest entry of `key` that is at most `sequence`, in the tables that may hold entries above `since`.
+///
+/// # Errors
+/// `Corruption` or `Io` from reading a table.
+fn newest_in_tables(
+    state: &ReadState,
+    tables: &OpenTables,
+    key: &[u8],
+    since: SequenceNumber,
+    sequence: SequenceNumber,
+) -> Result<Option<Trailer>> {
     for (index, level) in state.version.levels().iter().enumerate() {
         let candidates = match index {
             0 => level.newest_first(),
@@ -48,13 +90,13 @@ pub(crate) fn is_newer(
         for file in candidates.iter().filter(is_candidate) {
             let table = tables.get(file.slot(), &file.meta)?;
             let mut counters = ReadCounters::default();
-            let found = table.get(key, key_hash(key), SEQUENCE_MAX, &mut counters)?;
+            let found = table.get(key, key_hash(key), sequence, &mut counters)?;
             if let Some(found) = found {
-                return Ok(found.trailer().sequence() > since);
+                return Ok(Some(found.trailer()));
             }
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// A key of `range` that has an entry above `since`.

@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("vfs", 1),
     ("runtime", 1),
     ("events", 1),
+    ("compaction_filter", 1),
     ("merge_operator", 1),
     ("operators", 1),
     ("options", 1),
@@ -38,6 +39,7 @@ const BESIDE: &[(&str, &[&str])] = &[
         "options",
         &[
             "codec",
+            "compaction_filter",
             "events",
             "merge_operator",
             "operators",

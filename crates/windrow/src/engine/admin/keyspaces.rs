@@ -149,7 +149,7 @@ impl Engine {
                     .map_or(1, |keyspace: &KeyspaceState| {
                         usize::from(keyspace.level_count)
                     });
-                let core = Arc::new(KeyspaceCore::new(
+                let core = KeyspaceCore::new(
                     id,
                     name.to_owned(),
                     options.clone(),
@@ -157,7 +157,9 @@ impl Engine {
                     Version::default(),
                     level_count,
                     &self.memory,
-                ));
+                );
+                let filter = self.options.compaction_filters.of_keyspace(name);
+                let core = Arc::new(core.with_compaction_filter(filter));
                 let mut all = Vec::clone(&keyspaces);
                 all.push(Arc::clone(&core));
                 self.keyspaces.store(Shared::new(all));

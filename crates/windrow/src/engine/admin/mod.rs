@@ -101,7 +101,7 @@ impl Engine {
 
     /// Compacts everything that `range` holds now down to the deepest level with data. Rewrites those files of that
     /// level once more that hold tombstones, several segments, pointers to values that belong in place, or perhaps
-    /// operands.
+    /// operands; all of them if the keyspace has a compaction filter.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,

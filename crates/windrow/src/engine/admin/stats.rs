@@ -78,6 +78,17 @@ pub struct Stats {
     pub ingestions: u64,
     /// Expired entries that flushes and compactions have dropped or written as tombstones, and those of whole files.
     pub entries_expired: u64,
+    /// Entries about which compactions have asked a compaction filter.
+    pub entries_judged: u64,
+    /// Entries that compaction filters have removed.
+    pub judged_removed: u64,
+    /// Values that compaction filters have replaced.
+    pub judged_replaced: u64,
+    /// Removals and replacements that were dropped: the entry was not the newest of its key any more, or was locked, or
+    /// the write would have had to wait.
+    pub judged_dropped: u64,
+    /// Calls of compaction filters that have failed, or whose value could not be read. The entries stay.
+    pub judged_failed: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and

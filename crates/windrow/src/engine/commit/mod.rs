@@ -166,6 +166,45 @@ impl Engine {
             self.admit_to_full_disk(write)?;
         }
         self.admit(write)?;
+        let inserted = self.commit_admitted(condition, write, durability)?;
+        counters::add(&self.counters.user_bytes, inserted.user_bytes);
+        counters::add(&self.counters.user_writes, u64::from(write.count()));
+        if inserted.operands > 0 {
+            counters::add(&self.counters.operands, inserted.operands);
+        }
+        Ok(())
+    }
+
+    /// Commits `write` of a job if its `condition` holds. Waits for its turn alone: returns false, with nothing written, if
+    /// writers are throttled or the disk is full. A stall may wait for the job.
+    ///
+    /// # Errors
+    /// As [`commit_on`](Self::commit_on).
+    pub(super) fn commit_without_stall(
+        &self,
+        mut condition: Condition,
+        write: &Write<'_>,
+    ) -> Result<bool> {
+        self.check_writable()?;
+        for keyspace in write.keyspaces() {
+            keyspace.check_exists()?;
+        }
+        if self.reserve.is_full() || self.is_throttled(write) {
+            return Ok(false);
+        }
+        self.check_early(&mut condition, write)?;
+        self.commit_admitted(Some(&condition), write, Durability::Buffered)?;
+        Ok(true)
+    }
+
+    /// Commits a write that needs to wait for nothing but its turn.
+    #[inline]
+    fn commit_admitted(
+        &self,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<Inserted> {
         let request = || {
             let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
             write.encode_into(&mut encoded);
@@ -203,12 +242,7 @@ impl Engine {
         if inserted.is_full {
             self.background.request_rotation();
         }
-        counters::add(&self.counters.user_bytes, inserted.user_bytes);
-        counters::add(&self.counters.user_writes, u64::from(write.count()));
-        if inserted.operands > 0 {
-            counters::add(&self.counters.operands, inserted.operands);
-        }
-        Ok(())
+        Ok(inserted)
     }
 
     /// Commits one group.

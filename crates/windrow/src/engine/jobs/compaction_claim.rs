@@ -90,7 +90,7 @@ impl CompactionJob {
                 largest: largest.as_ref(),
                 before,
                 through,
-                folds: keyspace.can_fold(),
+                rewrites_all: keyspace.can_fold() || keyspace.compaction_filter().is_some(),
             };
             policy::plan_range(&tree.read_at(readers), &options, &wanted)
         })

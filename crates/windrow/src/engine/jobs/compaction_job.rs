@@ -17,7 +17,8 @@ use crate::base::sync::Shared;
 use crate::base::{Cause, Moment, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
-use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
+use crate::compact::judge::Judge;
+use crate::compact::merge::{MergeResult, SubcompactionRange, Treatment, check_entries, merge};
 use crate::compact::output::{Output, Targets};
 use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
@@ -264,6 +265,7 @@ impl Engine {
             ],
         );
         self.count_folds(merged.folds);
+        self.count_judged(merged.judged);
         counters::add(&counters.entries_expired, merged.expired);
         counters::add(&counters.value_log_bytes, value_log_bytes);
         counters::add(counted_read, read);
@@ -284,6 +286,8 @@ impl Engine {
             purpose: inputs.purpose.name(),
             // Range tombstones that were divided are more entries than before.
             entries_dropped: entries_read.saturating_sub(entries),
+            entries_judged: merged.judged.judged,
+            entries_changed: merged.judged.removed + merged.judged.replaced,
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())
@@ -362,7 +366,7 @@ impl Engine {
     /// Writes the merged inputs of one subcompaction.
     pub(super) fn rewrite(
         &self,
-        keyspace: &KeyspaceCore,
+        keyspace: &Arc<KeyspaceCore>,
         inputs: &Inputs,
         claim: &Claim<Box<[u8]>>,
         part: SubcompactionRange<'_>,
@@ -384,6 +388,11 @@ impl Engine {
         let table_options = table_options(&options, units.written_anew);
         let operator = keyspace.operator();
         let folder = Folder::new(&operator, self.value_reader(&inputs.version));
+        let commit = |proposals| self.commit_proposals(keyspace, proposals);
+        let judge = keyspace.compaction_filter().map(|filter| {
+            let values = self.value_reader(&inputs.version);
+            Judge::new(filter, plan.reads_values_apart(), values, &commit)
+        });
         let targets = Targets {
             files: &inputs.targets,
             tables: &self.tables,
@@ -404,8 +413,11 @@ impl Engine {
             MergingCursor::new(cursors.collect()),
             part,
             output,
-            readers,
-            folder,
+            Treatment {
+                readers,
+                folder,
+                judge,
+            },
             ranges,
             |key, end| match end {
                 None => deeper.may_hold(key),

@@ -18,7 +18,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
-use crate::compact::merge::{SubcompactionRange, check_entries, merge};
+use crate::compact::merge::{SubcompactionRange, Treatment, check_entries, merge};
 use crate::compact::output::{Output, OutputFiles};
 use crate::compact::ranges::JobRanges;
 use crate::compact::unsorted_values::write_ahead;
@@ -72,8 +72,11 @@ impl Engine {
             MemtableCursor::new(&oldest.memtable),
             SubcompactionRange::default(),
             output,
-            &readers,
-            folder,
+            Treatment {
+                readers: &readers,
+                folder,
+                judge: None,
+            },
             ranges,
             // Any deeper run may hold older versions.
             |_, _| true,

@@ -17,6 +17,7 @@ use super::compaction_inputs::Inputs;
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
 use crate::compact::fold::FoldCounts;
+use crate::compact::judge::JudgeCounts;
 use crate::compact::merge::{MergeResult, SubcompactionRange};
 use crate::compact::output::OutputFiles;
 use crate::compact::pending_files::{PendingFile, PendingFiles};
@@ -65,6 +66,7 @@ struct PartWritten {
     transient_log_bytes_read: u64,
     folds: FoldCounts,
     expired: u64,
+    judged: JudgeCounts,
 }
 
 /// A subcompaction that a thread has taken.
@@ -141,6 +143,7 @@ impl Subcompaction {
                 transient_log_bytes_read: merged.transient_log_bytes_read,
                 folds: merged.folds,
                 expired: merged.expired,
+                judged: merged.judged,
             }),
             Err(error) => {
                 progress.failed.get_or_insert(error);
@@ -216,8 +219,10 @@ impl Engine {
         let transient_log_bytes_read = parts.iter().map(|part| part.transient_log_bytes_read).sum();
         let expired = parts.iter().map(|part| part.expired).sum();
         let mut folds = FoldCounts::default();
+        let mut judged = JudgeCounts::default();
         for part in parts {
             folds.add(part.folds);
+            judged.add(part.judged);
             written.value_logs.extend(part.value_logs);
             written.tables.extend(part.tables);
             written.grown.extend(part.grown);
@@ -231,6 +236,7 @@ impl Engine {
             transient_log_bytes_read,
             folds,
             expired,
+            judged,
         })
     }
 

@@ -122,14 +122,7 @@ impl LockTable {
         rest: impl FnMut() -> Result<Duration, Error>,
     ) -> Result<Option<Mode>, Refusal> {
         let mut shard = self.shard(name).lock();
-        let lock = match shard.get_mut(name) {
-            Some(lock) => lock,
-            None if self.memory.bytes() >= LOCK_BYTES_MAX => return Err(Refusal::TooMany), // I1
-            None => {
-                self.memory.add(name.memory_bytes());
-                shard.entry(name.clone()).or_default()
-            }
-        };
+        let lock = self.lock_in(&mut shard, name)?;
         let before = lock.mode_of(owner);
         if lock.try_take(owner, mode) {
             return Ok(before);
@@ -143,6 +136,29 @@ impl LockTable {
         };
         self.waits.lock().remove(&owner); // I2
         outcome.map(|()| before)
+    }
+
+    /// Takes the lock `name` for `owner` alone, unless it would have to wait. Returns whether it did. So `owner` is in no
+    /// cycle of those who wait.
+    pub(crate) fn try_acquire(&self, owner: Owner, name: &LockName) -> bool {
+        let mut shard = self.shard(name).lock();
+        let lock = self.lock_in(&mut shard, name);
+        lock.is_ok_and(|lock| lock.try_take(owner, Mode::Exclusive))
+    }
+
+    /// The lock `name` in its shard. If it is new, nobody has it, and the caller takes it.
+    fn lock_in<'s>(
+        &self,
+        shard: &'s mut HashMap<LockName, Lock>,
+        name: &LockName,
+    ) -> Result<&'s mut Lock, Refusal> {
+        if !shard.contains_key(name) {
+            if self.memory.bytes() >= LOCK_BYTES_MAX {
+                return Err(Refusal::TooMany); // I1
+            }
+            self.memory.add(name.memory_bytes());
+        }
+        Ok(shard.entry(name.clone()).or_default())
     }
 
     /// Notes that `owner` waits. Returns the cycle that this closes.

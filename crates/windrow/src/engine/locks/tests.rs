@@ -258,6 +258,24 @@ fn a_cycle_leads_through_the_queue() {
     });
 }
 
+// Its owner has other locks, so a wait could close a cycle.
+#[test]
+fn a_lock_that_is_only_tried_is_taken_alone_or_not_at_all() {
+    let table = table();
+    let [one, other] = [0; 2].map(|_| table.new_owner());
+    assert!(table.try_acquire(one, &name("a")));
+    assert!(!takes(&table, other, "a", Mode::Shared));
+    assert!(takes(&table, other, "b", Mode::Shared));
+    assert!(!table.try_acquire(one, &name("b")));
+    assert!(table.waits.lock().is_empty());
+    table.release(other, &name("b"));
+    assert!(table.try_acquire(one, &name("b")));
+    for key in ["a", "b"] {
+        table.release(one, &name(key));
+    }
+    assert_empty(&table);
+}
+
 // I1
 #[test]
 fn the_memory_of_locks_is_counted_and_bounded() {

@@ -453,6 +453,8 @@ fn build_keyspaces(state: &ManifestState, parts: &Parts<'_>) -> Result<Vec<Arc<K
             usize::from(keyspace.level_count),
             &parts.memory,
         );
+        let filter = parts.options.compaction_filters.of_keyspace(&keyspace.name);
+        let core = core.with_compaction_filter(filter);
         Ok(Arc::new(core.with_totals(keyspace.totals.clone())))
     };
     state.keyspaces.iter().map(build).collect()

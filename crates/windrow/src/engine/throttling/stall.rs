@@ -48,6 +48,11 @@ impl Engine {
         }
     }
 
+    /// Whether `write` would be delayed or stopped.
+    pub(in crate::engine) fn is_throttled(&self, write: &Write<'_>) -> bool {
+        self.throttle_of(write).fraction > 0.0
+    }
+
     /// The strongest throttle of any keyspace of `write`.
     #[inline]
     fn throttle_of(&self, write: &Write<'_>) -> Throttle {

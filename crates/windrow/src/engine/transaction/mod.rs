@@ -12,8 +12,8 @@
 //!
 //! The files: [`write_set`], the own writes; [`written`], those of one key; [`deleted_ranges`], the ranges among them; [`cursor`], a cursor over both;
 //! [`locks`], the locks of a transaction; [`prepared`], transactions that survive a crash before their commit, and
-//! [`prepared_record`], what is stored of them; [`retry`], the wait before another try; [`single_key`], changes of one
-//! key, which need no transaction.
+//! [`prepared_record`], what is stored of them; [`retry`], the wait before another try. Without a transaction: [`single_key`],
+//! changes of one key, and [`proposals`], those of compaction filters.
 //!
 //! Invariants:
 //! - I1: The caller holds a snapshot at `since` until the commit has returned.
@@ -30,6 +30,7 @@ mod deleted_ranges;
 mod locks;
 mod prepared;
 mod prepared_record;
+mod proposals;
 mod retry;
 mod single_key;
 mod write_set;

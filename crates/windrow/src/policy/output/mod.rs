@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use cut::OutputCutter;
 pub(crate) use deeper::DeeperLevels;
-pub(crate) use retention::{Met, ReadPoints, Verdict, hides_all, keep, keep_range};
+pub(crate) use retention::{Met, ReadPoints, Verdict, hides_all, is_offered, keep, keep_range};
 pub(super) use zones::Zones;
 
 use super::capacities::target_file_bytes;
@@ -108,6 +108,13 @@ impl<'p, K: Ord + Clone> OutputPlan<'p, K> {
     /// Whether it puts values that are in transient logs in place.
     pub(crate) fn is_in_place(&self) -> bool {
         self.is_in_place
+    }
+
+    /// Whether it reads values in other files for the compaction filter: only in the last level, so that a value is not read
+    /// once for each level.
+    pub(crate) fn reads_values_apart(&self) -> bool {
+        let last = self.tree.effective_last_level(self.options.size_ratio);
+        self.compaction.claim.level >= last
     }
 
     /// Where the output is cut. `upper_bytes` estimates how many of the

@@ -17,6 +17,9 @@
 //! An entry that expires is *expired* if every reader that sees it reads at its expiry or later. It counts as a tombstone
 //! then, and is written as one if it is not spent.
 //!
+//! A compaction offers the newest version of a key that it meets to the compaction filter, if it keeps that. Snapshots do
+//! not matter: what the filter decides becomes a newer version, which they do not see.
+//!
 //! A flush follows the same rule, with deeper levels that may hold every key.
 
 use crate::base::expiry::is_expired;
@@ -204,4 +207,11 @@ pub(crate) fn keep(
     } else {
         Verdict::Keep
     }
+}
+
+/// Whether a compaction offers the next entry, about which `verdict` was decided, to the compaction filter.
+///
+/// `newer` is the last version of its key that the job met, kept or not.
+pub(crate) fn is_offered(verdict: Verdict, newer: Option<Met>) -> bool {
+    verdict == Verdict::Keep && newer.is_none()
 }

@@ -23,8 +23,9 @@ pub(crate) struct ManualCompaction<'k, K> {
     pub(crate) before: FileNumber,
     /// Entries above this sequence number are new.
     pub(crate) through: SequenceNumber,
-    /// Whether any file may hold operands that can be folded.
-    pub(crate) folds: bool,
+    /// Whether any file may hold what a rewrite changes: operands that can be folded, or values that a compaction filter
+    /// judges.
+    pub(crate) rewrites_all: bool,
 }
 
 impl<K: Ord + Clone> ManualCompaction<'_, K> {
@@ -49,7 +50,7 @@ impl<K: Ord + Clone> ManualCompaction<'_, K> {
 /// data, and drops what no reader needs. Newer entries stay, or the compaction might never end.
 ///
 /// Nothing is appended in the deepest level, because tombstones must meet what they hide. Old files there with
-/// tombstones, expired entries, several segments or perhaps operands are rewritten in place, each once. So are files to which other
+/// tombstones, expired entries or several segments, or all of them if rewrites change more, are rewritten in place, each once. So are files to which other
 /// compactions have appended meanwhile, and files that refer to transient logs, unless compactions never put values in
 /// place.
 ///
@@ -85,7 +86,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
             let is_untidy = file.tombstones > 0
                 || file.expired_bytes > 0
                 || file.segments.len() > 1
-                || wanted.folds;
+                || wanted.rewrites_all;
             let is_old = is_untidy && file.number < wanted.before;
             let mut later = file.segments.iter().skip(1);
             let was_appended = later.any(|segment| segment.sequence_min <= wanted.through);

@@ -8,7 +8,7 @@ use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::output::Zones;
 use crate::policy::{
     Compaction, DeeperLevels, Met, OutputCutter, OutputPlan, Purpose, ReadPoints, Verdict,
-    hides_all, keep, keep_range,
+    hides_all, is_offered, keep, keep_range,
 };
 
 #[test]
@@ -99,6 +99,43 @@ fn versions_join_the_operands_that_readers_see_them_through() {
         let tombstone = Trailer::new(5, Tombstone);
         let verdict = keep(tombstone, Some(operand), false, &readers, || is_deeper);
         assert_eq!(verdict, expected, "{oldest} {is_deeper}");
+    }
+}
+
+#[test]
+fn the_newest_version_that_stays_is_offered_to_the_filter() {
+    let newer = Met::new(Trailer::new(7, Kind::Value), Verdict::Keep);
+    for (verdict, newer, expected) in [
+        (Verdict::Keep, None, true),
+        (Verdict::Superseded, None, false),
+        (Verdict::Spent, None, false),
+        // A snapshot sees the older one.
+        (Verdict::Keep, Some(newer), false),
+        (Verdict::Joins, Some(newer), false),
+    ] {
+        assert_eq!(is_offered(verdict, newer), expected, "{verdict:?}");
+    }
+}
+
+// Each value that is read for the filter is read for the last level alone.
+#[test]
+fn values_apart_are_judged_in_the_effective_last_level() {
+    for (tree, level, expected) in [
+        ("1:0-9/1 |", 1, true),
+        ("1:0-9/1 | 2:0-9/4", 1, true),
+        ("1:0-9/1 | 2:0-9/4 | 3:0-9/100", 1, false),
+        ("1:0-9/1 | 2:0-9/4 | 3:0-9/100", 2, true),
+        // The nominal last level holds next to nothing yet.
+        ("1:0-9/1 | 2:0-9/4 | 3:0-9/100 | 4:0-1/1", 2, true),
+        ("1:0-9/1 | 2:0-9/4 | 3:0-9/100 | 4:0-1/1", 3, true),
+    ] {
+        let compaction = Compaction {
+            claim: claim(level, 0, 9),
+            ..compaction(Vec::new(), Vec::new())
+        };
+        let (tree_of, options) = (parse_tree(tree), options());
+        let plan = OutputPlan::new(&tree_of, &compaction, &options);
+        assert_eq!(plan.reads_values_apart(), expected, "{tree}, {level}");
     }
 }
 

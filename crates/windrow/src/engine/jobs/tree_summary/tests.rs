@@ -284,7 +284,7 @@ proptest! {
                 let plan = policy::plan(&kept, &options, &cursors);
                 prop_assert_eq!(&plan, &policy::plan(&list, &options, &cursors));
                 let whole = policy::ManualCompaction {
-                    folds: false,
+                    rewrites_all: false,
                     smallest: Some(&&*ends.0),
                     largest: Some(&&*ends.1),
                     before: FileNumber(edited.next / 2),

@@ -63,7 +63,7 @@ pub(super) struct Model {
 /// A manual compaction of all keys; files from `before` on are new.
 pub(crate) fn everything<'k, K>(before: FileNumber) -> ManualCompaction<'k, K> {
     ManualCompaction {
-        folds: false,
+        rewrites_all: false,
         smallest: None,
         largest: None,
         before,

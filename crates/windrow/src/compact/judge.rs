@@ -1,0 +1,155 @@
+//! The compaction filter of a keyspace in a compaction.
+//!
+//! The judge asks the filter and notes what it decides; the entry is written as it was. A decision is a *proposal*: the
+//! engine commits it as a write with a sequence number of its own, if the value that was judged is still the newest one
+//! of its key.
+//!
+//! Invariants:
+//! - I1: Proposals take at most [`PROPOSED_BYTES_MAX`], and those of one entry more. Then they are handed over while the
+//!   compaction runs.
+//! - I2: A filter that fails, or whose value cannot be read, stops no job and changes nothing.
+//!
+//! Concurrency: owned by one thread of a compaction.
+
+use std::mem;
+
+use crate::base::expiry::{put_expiring, split_expiring};
+use crate::base::{Kind, SequenceNumber, Trailer};
+use crate::compaction_filter::{Candidate, CompactionFilter, Content, Decision, judge};
+use crate::read::value_reader::ValueReader;
+use crate::value::ValuePointer;
+
+/// The bytes of proposals that are handed over together.
+const PROPOSED_BYTES_MAX: usize = 256 << 10;
+
+/// About the memory of a proposal beside its key and value. It bounds their number, too.
+const OVERHEAD_BYTES: usize = 256;
+
+/// A write in place of a value that was judged.
+#[derive(Debug)]
+pub(crate) struct Proposal {
+    pub(crate) key: Box<[u8]>,
+    /// The sequence number of the value that was judged.
+    pub(crate) judged: SequenceNumber,
+    pub(crate) kind: Kind,
+    /// What the write stores.
+    pub(crate) stored: Vec<u8>,
+}
+
+/// What became of judged entries.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct JudgeCounts {
+    pub(crate) judged: u64,
+    pub(crate) removed: u64,
+    pub(crate) replaced: u64,
+    /// Proposals that were not committed.
+    pub(crate) dropped: u64,
+    /// Calls of the filter that failed.
+    pub(crate) failed: u64,
+}
+
+impl JudgeCounts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.judged += other.judged;
+        self.removed += other.removed;
+        self.replaced += other.replaced;
+        self.dropped += other.dropped;
+        self.failed += other.failed;
+    }
+}
+
+/// Commits those proposals that still hold, and returns what became of all.
+pub(crate) type CommitProposals<'a> = &'a dyn Fn(Vec<Proposal>) -> JudgeCounts;
+
+/// A filter and what it needs.
+pub(crate) struct Judge<'a> {
+    filter: &'a dyn CompactionFilter,
+    /// Whether it judges values in other files.
+    reads_values_apart: bool,
+    values: ValueReader<'a>,
+    commit: CommitProposals<'a>,
+    proposals: Vec<Proposal>,
+    proposed_bytes: usize,
+    counts: JudgeCounts,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(
+        filter: &'a dyn CompactionFilter,
+        reads_values_apart: bool,
+        values: ValueReader<'a>,
+        commit: CommitProposals<'a>,
+    ) -> Self {
+        Self {
+            filter,
+            reads_values_apart,
+            values,
+            commit,
+            proposals: Vec::new(),
+            proposed_bytes: 0,
+            counts: JudgeCounts::default(),
+        }
+    }
+
+    /// Asks the filter about the value `stored` by the entry `trailer` of `key`, if it is one.
+    pub(super) fn offer(&mut self, key: &[u8], trailer: Trailer, stored: &[u8]) {
+        let (expiry, stored) = if trailer.is_expiring() {
+            let (expiry, stored) = split_expiring(stored);
+            (Some(expiry), stored)
+        } else {
+            (None, stored)
+        };
+        let values = self.values;
+        let read = || values.read(key, stored).map(|value| value.to_vec());
+        let content = match trailer.kind().lasting() {
+            Kind::Value => Content::InPlace(stored),
+            Kind::TransientPointer | Kind::ValueLogPointer if self.reads_values_apart => {
+                let Ok(pointer) = ValuePointer::decode(stored) else {
+                    return; // Whoever follows the pointer reports the damage.
+                };
+                Content::Apart(pointer.value_bytes, &read)
+            }
+            _ => return,
+        };
+        self.counts.judged += 1;
+        let decided = judge(self.filter, &Candidate::new(key, content, expiry));
+        let (kind, stored) = match (decided, expiry) {
+            (None, _) => {
+                self.counts.failed += 1; // I2
+                return;
+            }
+            (Some(Decision::Keep), _) => return,
+            (Some(Decision::Remove), _) => (Kind::Tombstone, Vec::new()),
+            (Some(Decision::Replace(value)), None) => (Kind::Value, value),
+            (Some(Decision::Replace(value)), Some(expiry)) => {
+                let mut stored = Vec::new();
+                put_expiring(&mut stored, expiry, &value);
+                (Kind::ExpiringValue, stored)
+            }
+        };
+        self.proposed_bytes += OVERHEAD_BYTES + key.len() + stored.len();
+        self.proposals.push(Proposal {
+            key: key.into(),
+            judged: trailer.sequence(),
+            kind,
+            stored,
+        });
+        if self.proposed_bytes >= PROPOSED_BYTES_MAX {
+            self.hand_over(); // I1
+        }
+    }
+
+    fn hand_over(&mut self) {
+        self.proposed_bytes = 0;
+        let committed = (self.commit)(mem::take(&mut self.proposals));
+        self.counts.add(committed);
+    }
+
+    /// Hands over the last proposals. Returns what became of all.
+    pub(crate) fn finish(mut self) -> JudgeCounts {
+        if !self.proposals.is_empty() {
+            self.hand_over();
+        }
+        self.counts
+    }
+}
