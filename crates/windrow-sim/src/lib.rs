@@ -16,6 +16,7 @@
     reason = "a test fails by a panic"
 )]
 
+pub mod contract;
 pub mod disk;
 pub mod histories;
 pub mod history;

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
+use windrow_sim::contract;
 use windrow_sim::stress::{bank, crash, damage, faults, kill, metamorphic, quota, transactions};
 
 /// Tries to break Windrow.
@@ -36,6 +37,8 @@ enum StressTest {
     /// The process that is killed.
     #[command(name = kill::WRITER, hide = true)]
     KillWriter(kill::Writer),
+    /// Prints the contract suite of the bindings: `bindings/contract/suite.json`.
+    Contract,
     /// Moves money by batches and counts it, on the real file system with threads.
     Bank(bank::Plan),
 }
@@ -57,6 +60,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         StressTest::Kill(plan) => show(&kill::run(&plan, &std::env::current_exe()?)?),
         StressTest::KillWriter(writer) => {
             kill::write(&writer)?;
+            true
+        }
+        StressTest::Contract => {
+            print!("{}", contract::to_json(&contract::suite()));
             true
         }
         StressTest::Bank(plan) => show(&bank::run(&plan)?),
