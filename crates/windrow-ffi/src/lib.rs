@@ -1,5 +1,6 @@
-//! What the C interfaces of Windrow share: the arguments of C callers as Rust values, memory that C callers free, and
-//! the border that no panic crosses.
+//! What the interfaces of Windrow for other languages share: the arguments of C callers as Rust values, memory that C
+//! callers free, and the border that no panic crosses. In files of their own: options by name, and a transaction with its
+//! cursors.
 //!
 //! # Safety argument
 //! A C caller passes bytes as a pointer and a length, and text as a pointer to bytes that end with a zero. Rust cannot
@@ -10,6 +11,9 @@
 //! Concurrency: no state.
 
 #![expect(unsafe_code, reason = "the border to C")]
+
+pub mod settings;
+pub mod transaction;
 
 use std::any::Any;
 use std::ffi::{CStr, OsStr, c_char, c_void};

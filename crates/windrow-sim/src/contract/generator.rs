@@ -174,7 +174,8 @@ impl Generator {
     }
 
     fn keyspace(&mut self) -> &'static str {
-        *self.random.pick(&[MAIN, LISTS])
+        let names: [&'static str; 2] = [MAIN, LISTS];
+        names[self.random.index(names.len())]
     }
 
     fn key(&mut self) -> Bytes {

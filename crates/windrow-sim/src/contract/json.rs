@@ -78,7 +78,10 @@ fn step(step: &Step) -> String {
     }
     match &step.answer {
         Answer::Done => {}
-        Answer::Value(value) => append(&mut text, format_args!(", \"value\": {}", or_null(value))),
+        Answer::Value(value) => append(
+            &mut text,
+            format_args!(", \"value\": {}", or_null(value.as_ref())),
+        ),
         Answer::Entries(entries) => {
             let pairs = entries.iter();
             let pairs: Vec<_> = pairs
@@ -90,7 +93,7 @@ fn step(step: &Step) -> String {
             );
         }
         Answer::Neighbors(before, after) => {
-            let (before, after) = (or_null(before), or_null(after));
+            let (before, after) = (or_null(before.as_ref()), or_null(after.as_ref()));
             append(
                 &mut text,
                 format_args!(", \"before\": {before}, \"after\": {after}"),
@@ -129,13 +132,15 @@ fn write(write: &Write) -> String {
 }
 
 fn range((start, end): &KeyRange) -> String {
-    format!("\"start\": {}, \"end\": {}", or_null(start), or_null(end))
+    format!(
+        "\"start\": {}, \"end\": {}",
+        or_null(start.as_ref()),
+        or_null(end.as_ref())
+    )
 }
 
-fn or_null(found: &Option<Bytes>) -> String {
-    found
-        .as_ref()
-        .map_or_else(|| "null".to_owned(), |it| bytes(it))
+fn or_null(found: Option<&Bytes>) -> String {
+    found.map_or_else(|| "null".to_owned(), |it| bytes(it))
 }
 
 fn bytes(found: &[u8]) -> String {
@@ -146,8 +151,12 @@ fn bytes(found: &[u8]) -> String {
             format!("{{\"byte\": \"{first:02x}\", \"times\": {}}}", found.len())
         }
         _ => {
-            let digits: String = found.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("\"{digits}\"")
+            let mut text = String::from("\"");
+            for byte in found {
+                append(&mut text, format_args!("{byte:02x}"));
+            }
+            text.push('"');
+            text
         }
     }
 }

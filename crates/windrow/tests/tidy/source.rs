@@ -8,8 +8,10 @@ use crate::tree::{File, code, files, line, rust_files, words};
 /// The only files with unsafe code, each with its safety argument: arena, skip list and operating system in
 /// the engine, the border to C, and the bindings of `windrow-peers` to other engines.
 const UNSAFE_FILES: &[&str] = &[
+    "bindings/python/src/buffers.rs",
     "crates/windrow-c/src/functions.rs",
     "crates/windrow-ffi/src/lib.rs",
+    "crates/windrow-ffi/src/transaction.rs",
     "crates/windrow-leveldb/src/functions.rs",
     "crates/windrow-peers/src/leveldb/ffi.rs",
     "crates/windrow-peers/src/lmdb/store.rs",

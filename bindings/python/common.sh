@@ -1,0 +1,41 @@
+# Read by the scripts of this folder: an environment with the package and what its tests need.
+#
+# Everything is made under WINDROW_PYTHON_TARGET, without it in target/python.
+# PYTHON is the interpreter; python3 without it.
+
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+made=${WINDROW_PYTHON_TARGET:-${CARGO_TARGET_DIR:-$root/target}/python}
+PYTHON=${PYTHON:-python3}
+
+# skip REASON: ends the script. A check that is skipped says so.
+skip() {
+    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
+    exit 0
+}
+
+command -v "$PYTHON" >/dev/null || skip "there is no $PYTHON"
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "$PYTHON is older than 3.11"
+"$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || skip "$PYTHON has no venv"
+mkdir -p "$made"
+made=$(cd "$made" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+python=$made/venv/bin/python
+
+# environment PACKAGE...: makes the environment if it is not there, and installs what is missing.
+environment() {
+    [ -x "$python" ] || "$PYTHON" -m venv "$made/venv"
+    "$python" -m pip install --quiet "$@" || skip "pip cannot install $*"
+}
+
+# wheel: builds the wheel and installs it. The paths of this machine do not enter it.
+wheel() {
+    local cargo=${CARGO_HOME:-$HOME/.cargo}
+    rm -rf "$made/wheels"
+    (cd "$here" && CARGO_TARGET_DIR=$made RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+        "$python" -m maturin build --quiet --release --locked --out "$made/wheels")
+    "$python" -m pip install --quiet --force-reinstall --no-deps "$made"/wheels/*.whl
+}

@@ -1,0 +1,103 @@
+"""Windrow: an embedded, ordered, persistent key-value store.
+
+A database is a folder of named keyspaces. A keyspace is a mutable mapping from bytes to bytes, in the order of keys:
+
+    import windrow
+
+    with windrow.open("folder") as db:
+        planets = db.keyspace("planets")
+        planets[b"earth"] = b"one moon"
+        for name, moons in planets[b"e":b"f"].items():
+            print(name, moons)
+
+Keys have 1 byte to 64 KiB, values up to 1 GiB. Each call is atomic, and so are a batch and a transaction. All objects may
+be used by all threads. Calls that may wait release the interpreter's lock. Every error of Windrow is an `Error`.
+"""
+
+import collections.abc
+import copyreg
+import os
+from typing import NoReturn
+
+from ._errors import (
+    AlreadyExistsError,
+    ClosedError,
+    ConflictError,
+    CorruptionError,
+    DeadlockError,
+    Error,
+    ForkError,
+    InternalError,
+    InvalidArgumentError,
+    IoError,
+    LockedError,
+    MergeError,
+    NoSpaceError,
+    NotFoundError,
+    PoisonedError,
+    ReadOnlyError,
+    TimedOutError,
+    UnsupportedError,
+)
+from ._windrow import (
+    Batch,
+    Database,
+    Entries,
+    Iterator,
+    Keyspace,
+    Savepoint,
+    Snapshot,
+    Transaction,
+    Value,
+    View,
+    _count_fork,
+    destroy,
+    open,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "Batch",
+    "ClosedError",
+    "ConflictError",
+    "CorruptionError",
+    "Database",
+    "DeadlockError",
+    "Entries",
+    "Error",
+    "ForkError",
+    "InternalError",
+    "InvalidArgumentError",
+    "IoError",
+    "Iterator",
+    "Keyspace",
+    "LockedError",
+    "MergeError",
+    "NoSpaceError",
+    "NotFoundError",
+    "PoisonedError",
+    "ReadOnlyError",
+    "Savepoint",
+    "Snapshot",
+    "TimedOutError",
+    "Transaction",
+    "UnsupportedError",
+    "Value",
+    "View",
+    "destroy",
+    "open",
+]
+
+collections.abc.Mapping.register(View)
+collections.abc.MutableMapping.register(Keyspace)
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+def _refuse_to_pickle(it: object) -> NoReturn:
+    kind = type(it).__name__
+    raise TypeError(f"a windrow.{kind} cannot be pickled or copied: it belongs to a database that this process has open")
+
+
+for _kind in (Batch, Database, Entries, Iterator, Keyspace, Savepoint, Snapshot, Transaction, Value, View):
+    copyreg.pickle(_kind, _refuse_to_pickle)

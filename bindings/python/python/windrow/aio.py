@@ -1,0 +1,121 @@
+"""The classes of Windrow for `asyncio`: each call runs in a thread of the event loop's executor.
+
+    from windrow import aio
+
+    async with await aio.open("folder") as db:
+        planets = await db.keyspace("planets")
+        await planets.put(b"earth", b"one moon")
+        async for name, moons in planets.items():
+            print(name, moons)
+
+A call that the system can answer from memory takes longer here than without: a thread costs some microseconds. What these
+classes lack is reached by `wrapped`, for example in `await asyncio.to_thread(db.wrapped.flush)`.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import windrow
+
+_T = TypeVar("_T")
+
+#: How many entries an iteration takes from a thread at once.
+_TAKEN = 256
+
+
+async def open(path: str | os.PathLike[str], **options: Any) -> "Database":
+    """Opens a database, as `windrow.open` does."""
+    return Database(await asyncio.to_thread(windrow.open, path, **options))
+
+
+class Database:
+    """An open database."""
+
+    def __init__(self, wrapped: windrow.Database) -> None:
+        self.wrapped = wrapped
+
+    async def keyspace(self, name: str, **options: Any) -> "Keyspace":
+        """Opens a keyspace, as `windrow.Database.keyspace` does."""
+        return Keyspace(await asyncio.to_thread(self.wrapped.keyspace, name, **options))
+
+    async def transact(self, work: Callable[[windrow.Transaction], _T], **options: Any) -> _T:
+        """Runs `work`, which is no coroutine, in a transaction, as `windrow.Database.transact` does."""
+        return await asyncio.to_thread(lambda: self.wrapped.transact(work, **options))
+
+    async def write(self, batch: windrow.Batch, **options: Any) -> None:
+        """Writes a batch, which `wrapped.batch()` makes."""
+        await asyncio.to_thread(batch.write, **options)
+
+    async def persist(self) -> None:
+        """Makes all writes so far durable."""
+        await asyncio.to_thread(self.wrapped.persist)
+
+    async def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Makes a copy of the database."""
+        await asyncio.to_thread(self.wrapped.checkpoint, path)
+
+    async def close(self) -> None:
+        """Makes all writes durable and closes the database."""
+        await asyncio.to_thread(self.wrapped.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Keyspace:
+    """A keyspace, or a part of one: `Keyspace(keyspace.wrapped[b"a":b"b"])`."""
+
+    def __init__(self, wrapped: windrow.Keyspace) -> None:
+        self.wrapped = wrapped
+
+    async def get(self, key: bytes, default: Any = None) -> Any:
+        """The value of `key`, or `default`."""
+        return await asyncio.to_thread(self.wrapped.get, key, default)
+
+    async def get_many(self, keys: Iterable[bytes]) -> list[bytes | None]:
+        """The values of `keys` in one state."""
+        return await asyncio.to_thread(self.wrapped.get_many, keys)
+
+    async def put(self, key: bytes, value: bytes, **options: Any) -> None:
+        """Sets the value of `key`."""
+        await asyncio.to_thread(self.wrapped.put, key, value, **options)
+
+    async def update(self, entries: Mapping[bytes, bytes] | Iterable[tuple[bytes, bytes]], **options: Any) -> None:
+        """Sets the values of many keys by one atomic write."""
+        await asyncio.to_thread(self.wrapped.update, entries, **options)
+
+    async def delete(self, key: bytes, **options: Any) -> None:
+        """Removes `key`."""
+        await asyncio.to_thread(self.wrapped.delete, key, **options)
+
+    async def merge(self, key: bytes, operand: bytes, **options: Any) -> None:
+        """Writes an operand for the merge operator."""
+        await asyncio.to_thread(self.wrapped.merge, key, operand, **options)
+
+    async def change(self, key: bytes, change: Callable[[bytes | None], bytes | None]) -> bytes | None:
+        """Sets the value of `key` to what `change` makes of it, in one step."""
+        return await asyncio.to_thread(self.wrapped.change, key, change)
+
+    def keys(self, *, reverse: bool = False) -> AsyncIterator[bytes]:
+        """The keys in order, or against it."""
+        return _taken(self.wrapped.keys(), reverse)
+
+    def items(self, *, reverse: bool = False) -> AsyncIterator[tuple[bytes, bytes]]:
+        """Pairs of keys and values in order, or against it."""
+        return _taken(self.wrapped.items(), reverse)
+
+
+async def _taken(entries: windrow.Entries[_T], reverse: bool) -> AsyncIterator[_T]:
+    direction: Any = reversed if reverse else iter
+    with await asyncio.to_thread(direction, entries) as iterator:
+        while taken := await asyncio.to_thread(iterator.take, _TAKEN):
+            for entry in taken:
+                yield entry

@@ -1,0 +1,200 @@
+//! Iterators over a view or over what a transaction sees.
+//!
+//! Concurrency: a lock for each iterator. An iterator of a transaction takes that of its transaction inside of its own.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use windrow::Cursor;
+
+use crate::buffers::Input;
+use crate::errors::raised;
+use crate::iteration::{Direction, Iteration};
+use crate::owner::{Held, Owner, call};
+use crate::scope::Scope;
+use crate::shared_transaction::Shared;
+
+/// What an iterator gives of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Keys,
+    Values,
+    Items,
+}
+
+/// Where the entries come from.
+pub(crate) enum Source {
+    View(Box<Cursor>),
+    /// A cursor of the transaction, by its number.
+    Transaction(Arc<Shared>, u64),
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Self::Transaction(shared, cursor) = self {
+            shared.close_cursor(*cursor);
+        }
+    }
+}
+
+struct State {
+    /// `None` after a close.
+    source: Option<Source>,
+    iteration: Iteration,
+}
+
+/// An iterator that goes both ways. It stands between two entries.
+#[pyclass(frozen, generic, module = "windrow")]
+pub(crate) struct Iterator {
+    state: Held<Mutex<State>>,
+    scope: Scope,
+    part: Part,
+    direction: Direction,
+}
+
+impl Iterator {
+    pub(crate) fn new(
+        owner: Arc<Owner>,
+        source: Source,
+        scope: Scope,
+        part: Part,
+        direction: Direction,
+    ) -> Self {
+        let reads_ahead = matches!(source, Source::View(_));
+        let state = State {
+            source: Some(source),
+            iteration: Iteration::new(reads_ahead, direction, part != Part::Keys),
+        };
+        Self {
+            state: Held::new(owner, Mutex::new(state)),
+            scope,
+            part,
+            direction,
+        }
+    }
+
+    fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
+        let state = self.state.get(py)?.lock_py_attached(py);
+        let state = state.map_err(|_| raised(py, "InternalError", "a call has panicked"))?;
+        if state.source.is_none() {
+            return Err(raised(py, "ClosedError", "the iterator has been closed"));
+        }
+        Ok(state)
+    }
+
+    /// Takes the next entry in this direction.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        direction: Direction,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some((key, value)) = state.iteration.take(direction) {
+            return self.object(py, key, value).map(Some);
+        }
+        let State { source, iteration } = state;
+        match source {
+            Some(Source::View(cursor)) => call(py, || iteration.read(&mut **cursor, direction))?,
+            Some(Source::Transaction(shared, number)) => shared.call(py, |transaction| {
+                let read =
+                    |cursor: &mut windrow::TransactionCursor<'_>| iteration.read(cursor, direction);
+                transaction.with_cursor(*number, read).unwrap_or(Ok(()))
+            })?,
+            None => {}
+        }
+        match iteration.take(direction) {
+            Some((key, value)) => self.object(py, key, value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn object<'py>(
+        &self,
+        py: Python<'py>,
+        key: &[u8],
+        value: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let key = &key[self.scope.prefix_bytes()..];
+        Ok(match self.part {
+            Part::Keys => PyBytes::new(py, key).into_any(),
+            Part::Values => PyBytes::new(py, value).into_any(),
+            Part::Items => {
+                let item = [PyBytes::new(py, key), PyBytes::new(py, value)];
+                PyTuple::new(py, item)?.into_any()
+            }
+        })
+    }
+}
+
+#[pymethods]
+impl Iterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut state = self.lock(py)?;
+        self.step(py, &mut state, self.direction)
+    }
+
+    /// Steps back: gives the entry behind the iterator, which the next step forward gives again.
+    fn prev<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut state = self.lock(py)?;
+        let found = self.step(py, &mut state, self.direction.opposite())?;
+        found.ok_or_else(|| pyo3::exceptions::PyStopIteration::new_err(()))
+    }
+
+    /// The next entries, at most `count`, as a list. An empty list is the end.
+    fn take<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+        let mut state = self.lock(py)?;
+        let taken = PyList::empty(py);
+        while taken.len() < count
+            && let Some(entry) = self.step(py, &mut state, self.direction)?
+        {
+            taken.append(entry)?;
+        }
+        Ok(taken)
+    }
+
+    /// Moves before the entry with this key, or before the first one with a greater key, in the order of keys.
+    fn seek(&self, py: Python<'_>, key: Input<'_>) -> PyResult<()> {
+        let key = self.scope.key(key.as_slice());
+        self.lock(py)?.iteration.go_before(&key);
+        Ok(())
+    }
+
+    /// Moves before the entry with the smallest key.
+    fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.iteration.go_to_end(Direction::Backward);
+        Ok(())
+    }
+
+    /// Moves behind the entry with the greatest key.
+    fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
+        self.lock(py)?.iteration.go_to_end(Direction::Forward);
+        Ok(())
+    }
+
+    /// Frees what the iterator reads. Later calls are errors, except this one.
+    fn close(&self, py: Python<'_>) {
+        let Ok(state) = self.state.get(py) else {
+            return;
+        };
+        let source = match state.lock_py_attached(py) {
+            Ok(mut state) => state.source.take(),
+            Err(_) => None,
+        };
+        py.detach(|| drop(source));
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}

@@ -1,0 +1,324 @@
+//! What a keyspace has beside what readers have of it.
+//!
+//! Concurrency: any thread. The engine orders the writes.
+
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyMapping, PySlice, PyString};
+use windrow::{Batch, Durability, ErrorKind};
+
+use crate::buffers::{Input, Seconds, to_bytes};
+use crate::errors::{exception, raised};
+use crate::iteration::Direction;
+use crate::options;
+use crate::owner::call;
+use crate::view::{Keyspace, View, missing};
+
+/// How often `change` tries again.
+const TRIES_MAX: usize = 200;
+
+/// The pairs of a mapping, or of an iterable of pairs.
+fn pairs<'py>(entries: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if entries.cast::<PyMapping>().is_ok() || entries.hasattr("items")? {
+        entries.call_method0("items")
+    } else {
+        Ok(entries.clone())
+    }
+}
+
+impl Keyspace {
+    fn write(
+        view: &View,
+        py: Python<'_>,
+        durability: Option<&str>,
+        write: impl FnOnce(&windrow::Keyspace, Durability) -> windrow::Result<()> + Send,
+    ) -> PyResult<()> {
+        let keyspace = view.keyspace(py)?;
+        let durability = options::durability(py, durability, view.owner(py)?.durability)?;
+        call(py, || write(keyspace, durability))
+    }
+
+    fn take<'py>(
+        view: &View,
+        py: Python<'py>,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let keyspace = view.keyspace(py)?;
+        let key = view.scope().key(key);
+        if !view.scope().contains(&key) {
+            return Ok(None);
+        }
+        let taken = call(py, || keyspace.fetch_remove(&key))?;
+        taken.map(|value| to_bytes(py, &value)).transpose()
+    }
+}
+
+#[pymethods]
+impl Keyspace {
+    fn __setitem__(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        value: Input<'_>,
+    ) -> PyResult<()> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        let value = value.as_slice();
+        Self::write(view, py, None, |keyspace, _| keyspace.insert(&key, value))
+    }
+
+    fn __delitem__(slf: PyRef<'_, Self>, py: Python<'_>, key: Bound<'_, PyAny>) -> PyResult<()> {
+        let view = slf.as_super();
+        if let Ok(slice) = key.cast::<PySlice>() {
+            view.slice(slice)?.call_method0("clear")?;
+            return Ok(());
+        }
+        let key: Input<'_> = key.extract()?;
+        match Self::take(view, py, key.as_slice())? {
+            Some(_) => Ok(()),
+            None => Err(missing(py, key.as_slice())),
+        }
+    }
+
+    /// Sets the value of `key`. It expires after `ttl` seconds, if they are given.
+    #[pyo3(signature = (key, value, *, ttl=None, durability=None))]
+    fn put(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        value: Input<'_>,
+        ttl: Option<Seconds>,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        let value = value.as_slice();
+        let Some(Seconds(ttl)) = ttl else {
+            return Self::write(view, py, durability, |keyspace, durability| {
+                keyspace.insert_with(&key, value, durability)
+            });
+        };
+        let db = &view.owner(py)?.db;
+        Self::write(view, py, durability, |keyspace, durability| {
+            let mut batch = Batch::new();
+            batch.insert_with_ttl(keyspace, &key, value, ttl)?;
+            db.write_with(&batch, durability)
+        })
+    }
+
+    /// Removes `key`. A missing key is no error.
+    #[pyo3(signature = (key, *, durability=None))]
+    fn delete(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        Self::write(view, py, durability, |keyspace, durability| {
+            keyspace.remove_with(&key, durability)
+        })
+    }
+
+    /// Removes all entries of the view by one small write.
+    #[pyo3(signature = (*, durability=None))]
+    fn clear(slf: PyRef<'_, Self>, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
+        let view = slf.as_super();
+        let bounds = view.scope().bounds();
+        Self::write(view, py, durability, |keyspace, durability| {
+            keyspace.delete_range_with::<&[u8]>(bounds, durability)
+        })
+    }
+
+    /// Writes an operand, which the merge operator of the keyspace folds into the value of `key`.
+    #[pyo3(signature = (key, operand, *, durability=None))]
+    fn merge(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        operand: Input<'_>,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        let operand = operand.as_slice();
+        Self::write(view, py, durability, |keyspace, durability| {
+            keyspace.merge_with(&key, operand, durability)
+        })
+    }
+
+    /// Sets the values of a mapping, or of pairs of keys and values, by one atomic write.
+    #[pyo3(signature = (entries, *, durability=None))]
+    fn update(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        entries: Bound<'_, PyAny>,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        let view = slf.as_super();
+        let keyspace = view.keyspace(py)?;
+        let mut batch = Batch::new();
+        for pair in pairs(&entries)?.try_iter()? {
+            let (key, value): (Input<'_>, Input<'_>) = pair?.extract()?;
+            let key = view.written_key(py, key.as_slice())?;
+            let inserted = batch.insert(keyspace, &key, value.as_slice());
+            inserted.map_err(|error| exception(py, &error))?;
+        }
+        let db = &view.owner(py)?.db;
+        Self::write(view, py, durability, |_, durability| {
+            db.write_with(&batch, durability)
+        })
+    }
+
+    /// Removes `key` and returns its value: of several threads, one gets it. A missing key gives `default`, or is a
+    /// `KeyError` without one.
+    #[pyo3(signature = (key, *default))]
+    fn pop<'py>(
+        slf: PyRef<'_, Self>,
+        py: Python<'py>,
+        key: Input<'py>,
+        default: Bound<'py, pyo3::types::PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if default.len() > 1 {
+            return Err(pyo3::exceptions::PyTypeError::new_err(
+                "pop takes a key and at most one default",
+            ));
+        }
+        match Self::take(slf.as_super(), py, key.as_slice())? {
+            Some(value) => Ok(value.into_any()),
+            None if default.is_empty() => Err(missing(py, key.as_slice())),
+            None => default.get_item(0),
+        }
+    }
+
+    /// Removes the entry with the smallest key, or the greatest if `last`, and returns it. No entry is a `KeyError`.
+    #[pyo3(signature = (*, last=false))]
+    fn popitem<'py>(
+        slf: PyRef<'_, Self>,
+        py: Python<'py>,
+        last: bool,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let view = slf.as_super();
+        let direction = Direction::new(!last);
+        // Another thread may take the entry between both steps.
+        while let Some((key, _)) = view.end(py, direction)? {
+            if let Some(value) = Self::take(view, py, key.as_bytes())? {
+                return Ok((key, value));
+            }
+        }
+        Err(PyKeyError::new_err("the view has no entry"))
+    }
+
+    /// The value of `key`. A missing key gets the value `default` first.
+    fn setdefault<'py>(
+        slf: PyRef<'_, Self>,
+        py: Python<'py>,
+        key: Input<'_>,
+        default: Input<'_>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let view = slf.as_super();
+        let full = view.written_key(py, key.as_slice())?;
+        let keyspace = view.keyspace(py)?;
+        let default = default.as_slice();
+        loop {
+            if call(py, || keyspace.insert_if_absent(&full, default))? {
+                return Ok(PyBytes::new(py, default));
+            }
+            // Another thread may remove it between both steps.
+            if let Some(value) = view.find(py, key.as_slice())? {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// Sets the value of `key` to `new` if it is `expected`; `None` stands for no value. Returns whether it was.
+    fn compare_and_swap(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        expected: Option<Input<'_>>,
+        new: Option<Input<'_>>,
+    ) -> PyResult<bool> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        let keyspace = view.keyspace(py)?;
+        let expected = expected.as_ref().map(Input::as_slice);
+        let new = new.as_ref().map(Input::as_slice);
+        call(py, || keyspace.compare_and_swap(&key, expected, new))
+    }
+
+    /// Sets the value of `key` to what `change` makes of its present one, in one step: no other write comes in between.
+    /// `None` stands for no value. `change` may be called more than once. Returns the new value.
+    fn change<'py>(
+        slf: PyRef<'_, Self>,
+        py: Python<'py>,
+        key: Input<'_>,
+        change: Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let view = slf.as_super();
+        let full = view.written_key(py, key.as_slice())?;
+        let keyspace = view.keyspace(py)?;
+        for _ in 0..TRIES_MAX {
+            let old = view.find(py, key.as_slice())?;
+            let new: Option<Input<'_>> = change.call1((old.clone(),))?.extract()?;
+            let expected = old.as_ref().map(PyBytesMethods::as_bytes);
+            let written = new.as_ref().map(Input::as_slice);
+            if call(py, || keyspace.compare_and_swap(&full, expected, written))? {
+                return Ok(written.map(|new| PyBytes::new(py, new)));
+            }
+        }
+        let message = "other writes to the key came in between each time";
+        Err(raised(
+            py,
+            &format!("{:?}Error", ErrorKind::Conflict),
+            message,
+        ))
+    }
+
+    /// Gives the keyspace another name.
+    fn rename(slf: PyRef<'_, Self>, py: Python<'_>, name: &str) -> PyResult<()> {
+        let keyspace = slf.as_super().keyspace(py)?;
+        call(py, || keyspace.rename(name))
+    }
+
+    /// The options of the keyspace.
+    fn options<'py>(slf: PyRef<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = slf.as_super().keyspace(py)?.options();
+        Ok(json(py, &serde_json::to_string(&options))?.cast_into::<PyDict>()?)
+    }
+
+    /// Compacts all entries of the view down to the deepest level that has data.
+    fn compact(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<()> {
+        let view = slf.as_super();
+        let (keyspace, bounds) = (view.keyspace(py)?, view.scope().bounds());
+        call(py, || keyspace.compact_range::<&[u8]>(bounds))
+    }
+
+    /// About how many keys the view has, from metadata alone.
+    fn approximate_len(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<u64> {
+        let view = slf.as_super();
+        let (keyspace, bounds) = (view.keyspace(py)?, view.scope().bounds());
+        call(py, || keyspace.approximate_len::<&[u8]>(bounds))
+    }
+
+    /// About how many bytes of files hold the entries of the view, from metadata alone.
+    fn approximate_size(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<u64> {
+        let view = slf.as_super();
+        let (keyspace, bounds) = (view.keyspace(py)?, view.scope().bounds());
+        call(py, || keyspace.approximate_size::<&[u8]>(bounds))
+    }
+}
+
+/// What JSON text says, as objects of Python.
+pub(crate) fn json<'py>(
+    py: Python<'py>,
+    text: &serde_json::Result<String>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match text {
+        Ok(text) => py
+            .import("json")?
+            .call_method1("loads", (PyString::new(py, text),)),
+        Err(error) => Err(raised(py, "InternalError", &error.to_string())),
+    }
+}

@@ -1,0 +1,51 @@
+//! The extension module `windrow._windrow`: what the package `windrow` for Python is made of.
+//!
+//! Each class wraps a handle of the Rust interface. A call turns its arguments into bytes, runs the work without the
+//! interpreter's lock, and turns the outcome into objects or an exception. No panic enters Python: it becomes an error.
+//!
+//! Invariants:
+//! - I1: Whatever may wait (for a device, a lock or another thread) runs detached from the interpreter, also the close of
+//!   a database by the last object that refers to it.
+//! - I2: No call touches a database that was opened before a fork of the process, and no object closes one.
+//! - I3: Memory that another thread of Python can change is never read while detached.
+//!
+//! Concurrency: all classes may be used by all threads. What one thread at a time must use is behind a lock.
+
+mod arrays;
+mod batch;
+mod buffers;
+mod database;
+mod errors;
+mod iteration;
+mod iterator;
+mod keyspace;
+mod options;
+mod owner;
+mod scope;
+mod shared_transaction;
+mod snapshot;
+mod transaction;
+mod view;
+
+/// Windrow's classes. Use the package `windrow`.
+#[pyo3::pymodule]
+mod _windrow {
+    #[pymodule_export]
+    use super::arrays::ArrayScan;
+    #[pymodule_export]
+    use super::batch::Batch;
+    #[pymodule_export]
+    use super::buffers::Value;
+    #[pymodule_export]
+    use super::database::{Database, destroy, open};
+    #[pymodule_export]
+    use super::iterator::Iterator;
+    #[pymodule_export]
+    use super::owner::count_fork;
+    #[pymodule_export]
+    use super::snapshot::Snapshot;
+    #[pymodule_export]
+    use super::transaction::{Savepoint, Transaction};
+    #[pymodule_export]
+    use super::view::{Entries, Keyspace, View};
+}

@@ -1,0 +1,41 @@
+"""Programs of users, which mypy must accept in strict mode: it is not run."""
+
+from collections.abc import Iterable
+
+from typing_extensions import assert_type
+
+import windrow
+from windrow import aio
+
+
+def reads(db: windrow.Database) -> None:
+    keyspace = db.keyspace("main", compression="lz4", bits_per_key=12.5)
+    assert_type(keyspace[b"a"], bytes)
+    assert_type(keyspace[b"a":b"b"], windrow.Keyspace)
+    assert_type(keyspace.get(b"a"), bytes | None)
+    assert_type(keyspace.get(bytearray(b"a"), 5), bytes | int)
+    assert_type(keyspace.pop(b"a", None), bytes | None)
+    assert_type(keyspace.prefix(b"a").at(db.snapshot()), windrow.View)
+    names: Iterable[bytes] = keyspace
+    pairs: list[tuple[bytes, bytes]] = list(reversed(keyspace.items()))
+    assert_type(iter(keyspace.values()).prev(), bytes)
+    print(names, pairs, dict(keyspace.items()))
+
+
+def writes(db: windrow.Database) -> int:
+    keyspace = db.keyspace("main")
+    keyspace[memoryview(b"a")] = bytearray(b"b")
+    del keyspace[b"a":]
+    with db.batch() as batch:
+        batch.put(keyspace, b"a", b"b", ttl=1.5)
+
+    def work(transaction: windrow.Transaction) -> int:
+        return len(transaction.get(keyspace, b"a", b""))
+
+    return db.transact(work, isolation="snapshot", durability="sync")
+
+
+async def waits() -> int:
+    async with await aio.open("folder") as db:
+        keyspace = await db.keyspace("main")
+        return len([pair async for pair in keyspace.items(reverse=True)])
