@@ -5,7 +5,7 @@
 use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, ValueFileStats};
 
 use crate::tables::plural;
-use crate::text::human_bytes;
+use crate::text::{human_bytes, human_count};
 
 /// Cells of the longest and the shortest bar.
 const CELLS_MAX: usize = 40;
@@ -143,8 +143,16 @@ fn caption(level: &LevelStats) -> String {
         0 => String::new(),
         count => format!(", {}", plural(count, "tombstone")),
     };
+    let expiring = match level.expiring_entries {
+        0 => String::new(),
+        count => format!(
+            ", {count} of {} expiring",
+            human_bytes(level.expiring_bytes),
+            count = human_count(count)
+        ),
+    };
     format!(
-        "{:>9}{fraction}  {}, {}{tombstones}",
+        "{:>9}{fraction}  {}, {}{tombstones}{expiring}",
         human_bytes(level.bytes),
         plural(level.files as u64, "file"),
         plural(level.entries, "entry"),

@@ -171,6 +171,9 @@ metrics! { LEVELS of LevelStats:
         "Bytes above which a level is compacted; 0 for level 0, which counts runs.";
     Gauge "windrow_level_entries" entries, "Entries, tombstones included.";
     Gauge "windrow_level_tombstones" tombstones, "Tombstones.";
+    Gauge "windrow_level_expiring_entries" expiring_entries, "Entries that expire.";
+    Gauge "windrow_level_expiring_bytes" expiring_bytes,
+        "Bytes of keys and values of entries that expire.";
     Gauge "windrow_level_filter_bytes" filter_bytes,
         "Bytes of filters in memory while the tables are open.";
     Gauge "windrow_level_false_positive_reads" false_positive_reads,

@@ -2,9 +2,11 @@
 //!
 //! Concurrency: none; no state.
 
+use std::time::{Duration, SystemTime};
+
 use clap::Args;
 use serde_json::{Map, Value};
-use windrow::{Error, Result};
+use windrow::{Error, Expiry, Result};
 
 /// How keys and values on the command line are read.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -97,6 +99,37 @@ pub(crate) fn entry_object(key: &[u8], value: Option<&[u8]>) -> Value {
     Value::Object(object)
 }
 
+/// The name of the field of an entry as JSON that says when it expires.
+pub(crate) const EXPIRY_FIELD: &str = "expires_at_ms";
+
+/// Adds when an entry expires to its JSON object: milliseconds since the start of 1970. One that never expires has no such
+/// field.
+pub(crate) fn put_expiry(object: &mut Value, expiry: Expiry) {
+    if let Expiry::At(time) = expiry {
+        let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
+        let milliseconds = since_1970.unwrap_or_default().as_millis();
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+        object[EXPIRY_FIELD] = milliseconds.into();
+    }
+}
+
+/// The expiry so many milliseconds after the start of 1970.
+pub(crate) fn expiry_at(milliseconds: u64) -> Option<Expiry> {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds));
+    time.map(Expiry::At)
+}
+
+/// A time for people.
+pub(crate) fn human_time(time: SystemTime) -> String {
+    // The start of the year 10000, which has more digits than that form of a date.
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+    if time < end {
+        humantime::format_rfc3339_millis(time).to_string()
+    } else {
+        "a time after the year 9999".to_owned()
+    }
+}
+
 /// A number of bytes for people.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -168,6 +201,23 @@ mod tests {
             entry_object(b"\xff", Some(b"v")).to_string(),
             r#"{"key_hex":"ff","value":"v"}"#
         );
+    }
+
+    #[test]
+    fn an_expiry_is_a_number_in_json_and_a_date_for_people() {
+        let mut object = entry_object(b"k", None);
+        put_expiry(&mut object, Expiry::Never);
+        assert_eq!(object.to_string(), r#"{"key":"k"}"#);
+        let expiry = expiry_at(1_790_000_000_123).unwrap();
+        put_expiry(&mut object, expiry);
+        assert_eq!(object[EXPIRY_FIELD], 1_790_000_000_123_u64);
+        let text = |milliseconds| match expiry_at(milliseconds) {
+            Some(Expiry::At(time)) => human_time(time),
+            _ => unreachable!("the time exists"),
+        };
+        assert_eq!(text(1_790_000_000_123), "2026-09-21T14:13:20.123Z");
+        assert_eq!(text(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
+        assert_eq!(text(1 << 48), "a time after the year 9999");
     }
 
     #[test]

@@ -188,7 +188,12 @@ impl Generator {
             let kept = 1 + self.random.index(3);
             entries.drain(..entries.len().saturating_sub(kept));
         }
-        Operation::BulkLoad(self.keyspace(), entries)
+        let keyspace = if self.expires && self.random.chance(1, 3) {
+            EXPIRING.to_owned()
+        } else {
+            self.keyspace()
+        };
+        Operation::BulkLoad(keyspace, entries)
     }
 
     fn change(&mut self) -> Change {

@@ -51,8 +51,8 @@ mod value;
 pub mod vfs;
 
 pub use api::{
-    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, MergedCursor,
-    PreparedTransaction, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
+    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, LoadEntry,
+    MergedCursor, PreparedTransaction, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
     TransactionRange, View,
 };
 pub use base::limits;

@@ -42,7 +42,8 @@ Formats:
           columns, --key-column and --value-column choose
   jsonl   an object per line: {\"key\": \"..\", \"value\": \"..\"}, or key_hex and
           value_hex; a value that is not a string is kept as its JSON text;
-          blank lines are skipped
+          expires_at_ms says when the entry expires, in milliseconds since the
+          start of 1970; blank lines are skipped
   folder  the key is the path below the folder; the value is the file
 
 A line ends with a line feed, or with a carriage return and a line feed: in lines and tsv, a value loses \
@@ -184,7 +185,7 @@ fn load_in_bulk(args: &LoadArgs, db: &Db, source: &mut Source, output: &Output) 
             Ok(entry) => bytes += (entry.key.len() + entry.value.len()) as u64,
             Err(_) => has_failed = true,
         }
-        Some(entry.map(|entry| (entry.key, entry.value)))
+        Some(entry)
     };
     let Some(first) = next() else {
         bar.finish_and_clear();
@@ -257,7 +258,13 @@ impl<'a> Loader<'a> {
             Some(keyspace) => keyspace,
             None => self.keyspace.insert(self.db.keyspace(self.name)?),
         };
-        self.batch.insert(keyspace, &entry.key, &entry.value)?;
+        match entry.expiry {
+            Some(expiry) => {
+                let expiring = keyspace.with_expiry(expiry);
+                self.batch.insert(&expiring, &entry.key, &entry.value)?;
+            }
+            None => self.batch.insert(keyspace, &entry.key, &entry.value)?,
+        }
         self.batch_bytes += entry.key.len() + entry.value.len();
         if self.batch.len() >= BATCH_ENTRIES || self.batch_bytes >= BATCH_BYTES {
             self.write()?;

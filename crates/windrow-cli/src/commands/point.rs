@@ -2,15 +2,16 @@
 
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use windrow::{Error, Result, limits};
+use windrow::{Error, Expiry, Result, limits};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::store::StoreArgs;
-use crate::text::{Notation, entry_object, escape};
+use crate::text::{Notation, entry_object, escape, human_time, put_expiry};
 
 /// A database, a keyspace and a key.
 #[derive(Debug, Args)]
@@ -26,7 +27,9 @@ struct KeyArgs {
 /// Arguments of `get`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-If the key does not exist, the exit code is 1. With --json, the answer has a field \"found\".
+If the key does not exist, the exit code is 1. With --json, the answer has a field \"found\", and if the \
+entry expires, a field \"expires_at_ms\": milliseconds since the start of 1970. On a terminal, a note says \
+when it expires.
 
 Examples:
   windrow get shop.db user:1
@@ -52,7 +55,8 @@ must read and write together opens the database itself, which locks it, and orde
 Examples:
   windrow put shop.db user:1 Ada
   windrow put shop.db picture:1 < picture.png
-  windrow put shop.db 0x01 0xcafe --sync")]
+  windrow put shop.db 0x01 0xcafe --sync
+  windrow put shop.db session:7 Ada --ttl 30min")]
 pub(crate) struct PutArgs {
     #[command(flatten)]
     of: KeyArgs,
@@ -60,6 +64,10 @@ pub(crate) struct PutArgs {
     /// The value: text, or hexadecimal after 0x [default: all of standard input, as it is]
     #[arg(value_name = "VALUE")]
     value: Option<String>,
+
+    /// The entry expires after this time, such as 90s, 30min or 7days [default: the keyspace's, or never]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    ttl: Option<Duration>,
 
     /// Return only when the write survives a power failure
     #[arg(long)]
@@ -91,7 +99,8 @@ pub(crate) struct DeleteArgs {
 pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
     let key = args.notation.parse(&args.of.key)?;
     let (db, keyspace) = args.of.store.open_to_read()?;
-    let value = keyspace.get(&key)?;
+    let view = keyspace.at(&db.snapshot())?;
+    let value = view.get(&key)?;
     match &value {
         Some(value) if args.raw => output.bytes(value)?,
         Some(value) => output.line(escape(value))?,
@@ -99,7 +108,12 @@ pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
     }
     let mut object = entry_object(&key, value.as_deref());
     object["found"] = value.is_some().into();
+    if let Some(expiry @ Expiry::At(time)) = view.expires_at(&key)? {
+        put_expiry(&mut object, expiry);
+        output.hint(format_args!("the entry expires at {}", human_time(time)));
+    }
     output.object(&object)?;
+    drop(view);
     db.close()?;
     Ok(Outcome::found(value.is_some()))
 }
@@ -112,7 +126,10 @@ pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
     };
     check_lengths(&key, &value)?;
     let (db, keyspace) = args.of.store.open_or_create(args.sync)?;
-    keyspace.insert(&key, &value)?;
+    match args.ttl {
+        Some(ttl) => keyspace.insert_with_ttl(&key, &value, ttl)?,
+        None => keyspace.insert(&key, &value)?,
+    }
     db.close()?;
     output.object(&json!({ "written": 1 }))?;
     Ok(Outcome::Done)

@@ -9,13 +9,13 @@ use crate::output::Output;
 use crate::progress;
 use crate::range::RangeArgs;
 use crate::store::{self, StoreArgs};
-use crate::text::{entry_object, escape, human_count};
+use crate::text::{entry_object, escape, human_count, put_expiry};
 
 /// Arguments of `scan`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Prints a line for each entry: key, tab, value. With --json it prints an object for each entry, \
-which load --format jsonl reads. If there is no entry, the exit code is 0.
+which load --format jsonl reads, with the time at which the entry expires if it does. If there is no entry, the exit code is 0.
 
 Examples:
   windrow scan shop.db
@@ -63,24 +63,35 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
     let bounds = args.range.bounds()?;
     let (db, keyspace) = args.store.open_to_read()?;
     let limit = args.limit.unwrap_or(usize::MAX);
-    let mut shown = 0_u64;
-    let mut show = |entry: Result<(Vec<u8>, Vec<u8>)>| {
-        let (key, value) = entry?;
-        shown += 1;
-        if args.keys_only {
-            output.line(escape(&key))?;
-            output.object(&entry_object(&key, None))
+    let mut shown = 0;
+    if let Some(bounds) = bounds.filter(|_| limit > 0) {
+        let mut cursor = keyspace.range_cursor(bounds)?;
+        let mut is_valid = if args.reverse {
+            cursor.seek_to_last()?
         } else {
-            output.line(format_args!("{}\t{}", escape(&key), escape(&value)))?;
-            output.object(&entry_object(&key, Some(&value)))
-        }
-    };
-    if let Some(bounds) = bounds {
-        let mut range = keyspace.range(bounds)?;
-        if args.reverse {
-            range.rev().take(limit).try_for_each(&mut show)?;
-        } else {
-            range.by_ref().take(limit).try_for_each(&mut show)?;
+            cursor.seek_to_first()?
+        };
+        while is_valid {
+            let key = cursor.key();
+            let value = if args.keys_only {
+                output.line(escape(key))?;
+                None
+            } else {
+                let value = cursor.value()?;
+                output.line(format_args!("{}\t{}", escape(key), escape(value)))?;
+                Some(value)
+            };
+            if output.is_json() {
+                let mut object = entry_object(key, value);
+                put_expiry(&mut object, cursor.expires_at());
+                output.object(&object)?;
+            }
+            shown += 1;
+            is_valid = match (shown == limit, args.reverse) {
+                (true, _) => false,
+                (false, true) => cursor.prev()?,
+                (false, false) => cursor.next()?,
+            };
         }
     }
     if shown == 0 {

@@ -223,6 +223,8 @@ fn levels_table(stats: &Stats) -> Table {
         right(&"capacity"),
         right(&"entries"),
         right(&"tombstones"),
+        right(&"expiring"),
+        right(&"expiring bytes"),
     ]);
     for keyspace in &stats.keyspaces {
         table.add_row([
@@ -245,6 +247,8 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_bytes(level.capacity)),
                 right(&human_count(level.entries)),
                 right(&human_count(level.tombstones)),
+                right(&human_count(level.expiring_entries)),
+                right(&human_bytes(level.expiring_bytes)),
             ]);
         }
         let (transient_logs, logs) = (keyspace.transient_logs, keyspace.value_logs);

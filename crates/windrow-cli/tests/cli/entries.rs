@@ -58,6 +58,69 @@ fn json_says_whether_a_key_was_found() {
 }
 
 #[test]
+fn an_expiry_goes_with_an_entry_through_scan_and_load() {
+    let folder = TempDir::new().unwrap();
+    let put = ["put", "db", "b", "2", "--ttl", "90min"];
+    done(&windrow(&folder, &put));
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "gone", "3", "--ttl", "1ms"],
+    ));
+    let refused = windrow(&folder, &["put", "db", "x", "1", "--ttl", "soon"]);
+    assert_eq!(code(&refused), 1);
+    let expiry = |db: &str, key: &str| {
+        let output = windrow(&folder, &["get", db, key, "--json"]);
+        json(&output)["expires_at_ms"].as_u64()
+    };
+    assert_eq!(expiry("db", "a"), None);
+    let until = expiry("db", "b").unwrap();
+    // An hour and a half from now, give or take some centuries of a clock that is wrong.
+    assert!(until > 90 * 60 * 1000, "{until}");
+    // Nothing on a standard error that no person sees.
+    let shown = windrow(&folder, &["get", "db", "b"]);
+    assert_eq!((text(&shown), problem(&shown)), ("2\n", ""));
+    let scan = windrow(&folder, &["scan", "db", "--json"]);
+    let lines = done(&scan);
+    assert_eq!(lines.matches("expires_at_ms").count(), 1, "{lines}");
+    for (copy, bulk) in [("batches", &[][..]), ("bulk", &["--bulk"])] {
+        let load = [&["load", copy, "--format", "jsonl"], bulk].concat();
+        done(&windrow_with(folder.path(), &load, lines.as_bytes()));
+        assert_eq!((expiry(copy, "a"), expiry(copy, "b")), (None, Some(until)));
+        let again = windrow(&folder, &["scan", copy, "--json"]);
+        assert_eq!(done(&again), lines);
+    }
+    let late = br#"{"key":"k","value":"v","expires_at_ms":281474976710656}"#;
+    let load = ["load", "batches", "--format", "jsonl"];
+    let refused = windrow_with(folder.path(), &load, late);
+    assert_eq!(code(&refused), 1);
+    assert!(
+        problem(&refused).contains("line 1"),
+        "{}",
+        problem(&refused)
+    );
+    let levels = windrow(&folder, &["stats", "bulk"]);
+    assert!(done(&levels).contains("expiring"));
+}
+
+#[test]
+fn a_scan_ends_at_its_limit_from_either_end() {
+    let folder = TempDir::new().unwrap();
+    let load = ["load", "db", "--format", "tsv"];
+    done(&windrow_with(folder.path(), &load, b"a\t1\nb\t2\nc\t3\n"));
+    for (arguments, shown) in [
+        (&["--limit", "0"][..], ""),
+        (&["--limit", "2"], "a\t1\nb\t2\n"),
+        (&["--limit", "2", "--reverse"], "c\t3\nb\t2\n"),
+        (&["--reverse", "--keys-only"], "c\nb\na\n"),
+        (&["--limit", "9", "--from", "b"], "b\t2\nc\t3\n"),
+    ] {
+        let scan = windrow(&folder, &[&["scan", "db"], arguments].concat());
+        assert_eq!(done(&scan), shown, "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_count_is_that_of_the_scan() {
     let folder = TempDir::new().unwrap();
     let load = ["load", "db", "--format", "tsv"];

@@ -3,11 +3,11 @@
 use super::held::Held;
 use super::{CHECKPOINT, Session, contents, verify};
 use crate::history::Operation;
-use crate::model::{Change, Contents, Effect, Status, differences, with_expiry};
+use crate::model::{Change, Contents, EXPIRING, Effect, Status, differences, with_expiry};
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::time::Duration;
-use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
+use std::time::{Duration, SystemTime};
+use windrow::{Batch, Db, Durability, ErrorKind, Expiry, Keyspace, Result};
 
 impl Session {
     /// Carries out one operation and keeps the model in step.
@@ -84,15 +84,31 @@ impl Session {
         })
     }
 
-    /// Loads `entries`, ascending. For the model this is a durable commit.
+    /// Loads `entries`, ascending. For the model this is a durable commit. In the keyspace whose entries may expire, each
+    /// one does, after a time that depends on its length.
     pub fn bulk_load(&mut self, name: &str, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let keyspace = self.keyspace(name)?;
-        let insertion = |(key, value): &(Vec<u8>, Vec<u8>)| {
-            (name.to_owned(), key.clone(), Effect::Insert(value.clone()))
+        let moment = self.lock_model().moment();
+        let effect = |value: &Vec<u8>| {
+            if name == EXPIRING {
+                let ttl = 1 + value.len() as u64 * 7 % 400;
+                Effect::InsertFor(with_expiry(moment + ttl, value), ttl)
+            } else {
+                Effect::Insert(value.clone())
+            }
         };
-        let changes = entries.iter().map(insertion).collect();
-        let loaded = self.change(changes, Status::Durable, |_| {
-            let entries = entries.iter().map(|(key, value)| (key, value));
+        let insertion =
+            |(key, value): &(Vec<u8>, Vec<u8>)| (name.to_owned(), key.clone(), effect(value));
+        let changes: Vec<Change> = entries.iter().map(insertion).collect();
+        let loaded = self.change(changes.clone(), Status::Durable, |_| {
+            let entries = changes.iter().map(|(_, key, effect)| match effect {
+                Effect::InsertFor(value, ttl) => {
+                    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(moment + ttl);
+                    (key, value, Expiry::At(time))
+                }
+                Effect::Insert(value) => (key, value, Expiry::Never),
+                _ => unreachable!("a load sets values"),
+            });
             keyspace.bulk_load(entries).map(drop)
         });
         if let Err(error) = &loaded

@@ -1,7 +1,45 @@
 //! Bulk loads of a keyspace.
 
 use super::Keyspace;
-use crate::base::{Error, Result};
+use crate::base::{Error, Expiry, Result};
+
+/// An entry of a [bulk load](Keyspace::bulk_load): `(key, value)`, or `(key, value, expiry)`.
+pub trait LoadEntry {
+    /// The key.
+    fn key(&self) -> &[u8];
+
+    /// The value.
+    fn value(&self) -> &[u8];
+
+    /// When the entry expires; `None` if it lives as long as other writes of the same [`Keyspace`] do.
+    fn expiry(&self) -> Option<Expiry> {
+        None
+    }
+}
+
+impl<K: AsRef<[u8]>, V: AsRef<[u8]>> LoadEntry for (K, V) {
+    fn key(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.1.as_ref()
+    }
+}
+
+impl<K: AsRef<[u8]>, V: AsRef<[u8]>> LoadEntry for (K, V, Expiry) {
+    fn key(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.1.as_ref()
+    }
+
+    fn expiry(&self) -> Option<Expiry> {
+        Some(self.2)
+    }
+}
 
 impl Keyspace {
     /// Adds many entries at once, in strictly ascending order of their keys: all of them in one step, or none. Returns
@@ -10,13 +48,15 @@ impl Keyspace {
     /// The entries are written once, directly to tables, and the tables go to the deepest level with space for them. So
     /// a bulk load is the fastest way to fill a keyspace. Memory is bounded. Keys that exist get the new values. Other
     /// threads may read and write meanwhile: the entries become visible together at the end, as one commit. Values of
-    /// the same keys that were written before, also during the load, are replaced. In a keyspace with a
-    /// [default time to live](crate::KeyspaceOptions::default_ttl), it begins for all entries when the load begins.
+    /// the same keys that were written before, also during the load, are replaced. A time to live, that of
+    /// [`with_ttl`](Self::with_ttl) or the [default one](crate::KeyspaceOptions::default_ttl), begins for all entries when
+    /// the load begins, except for those that have an expiry of their own ([`LoadEntry`]).
     ///
     /// The iterator runs on this thread. It must not close the database or wait for its background work.
     ///
     /// # Errors
-    /// `InvalidArgument` if a key is not above the one before it, or a key or value breaks its limit; `NoSpace`;
+    /// `InvalidArgument` if a key is not above the one before it, a key or value breaks its limit, or entries of the
+    /// keyspace cannot expire; `NoSpace`;
     /// `NotFound` after the keyspace is dropped; `Conflict` if a prepared transaction holds keys of the same range; `Io`;
     /// `Closed`; `ReadOnly`: nothing was added. After `Poisoned`, or the
     /// error that poisons the database, only a reopen shows whether the load counts.
@@ -35,10 +75,7 @@ impl Keyspace {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        entries: impl IntoIterator<Item = (K, V)>,
-    ) -> Result<u64> {
+    pub fn bulk_load<T: LoadEntry>(&self, entries: impl IntoIterator<Item = T>) -> Result<u64> {
         self.try_bulk_load(entries.into_iter().map(Ok::<_, Error>))
     }
 
@@ -50,20 +87,19 @@ impl Keyspace {
     ///
     /// # Durability
     /// That of [`bulk_load`](Self::bulk_load).
-    pub fn try_bulk_load<K, V, E>(
+    pub fn try_bulk_load<T, E>(
         &self,
-        entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
+        entries: impl IntoIterator<Item = std::result::Result<T, E>>,
     ) -> std::result::Result<u64, E>
     where
-        K: AsRef<[u8]>,
-        V: AsRef<[u8]>,
+        T: LoadEntry,
         E: From<Error>,
     {
         let engine = self.handle().engine();
-        engine.bulk_load(self.core(), |writer| {
+        engine.bulk_load(self.core(), self.lifetime(), |writer| {
             for entry in entries {
-                let (key, value) = entry?;
-                writer.add(key.as_ref(), value.as_ref())?;
+                let entry = entry?;
+                writer.add(entry.key(), entry.value(), entry.expiry())?;
             }
             Ok(())
         })
@@ -78,22 +114,22 @@ impl Keyspace {
     ///
     /// # Durability
     /// That of [`bulk_load`](Self::bulk_load).
-    pub fn try_bulk_load_unsorted<K, V, E>(
+    pub fn try_bulk_load_unsorted<T, E>(
         &self,
-        entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
+        entries: impl IntoIterator<Item = std::result::Result<T, E>>,
         memory_bytes: usize,
         mut merged: impl FnMut(u64),
     ) -> std::result::Result<u64, E>
     where
-        K: AsRef<[u8]>,
-        V: AsRef<[u8]>,
+        T: LoadEntry,
         E: From<Error>,
     {
         let engine = self.handle().engine();
-        engine.bulk_load_unsorted(self.core(), memory_bytes, &mut merged, |sorter| {
+        let (core, lifetime) = (self.core(), self.lifetime());
+        engine.bulk_load_unsorted(core, lifetime, memory_bytes, &mut merged, |sorter| {
             for entry in entries {
-                let (key, value) = entry?;
-                sorter.add(key.as_ref(), value.as_ref())?;
+                let entry = entry?;
+                sorter.add(entry.key(), entry.value(), entry.expiry())?;
             }
             Ok(())
         })

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use super::bounds::{key_range, start_and_end};
 use super::{Snapshot, View};
-use crate::base::{Error, Kind, Result};
-use crate::engine::{Change, Handle, KeyspaceCore, RangeEstimate, Stored, ValueFileReport, Write};
+use crate::base::{Error, Expiry, Kind, Result};
+use crate::engine::{
+    Change, Handle, KeyspaceCore, Lifetime, RangeEstimate, Stored, ValueFileReport, Write,
+};
 use crate::options::{self, Durability, KeyspaceOptions};
 
 /// A named, ordered map from keys to values.
@@ -36,12 +38,15 @@ use crate::options::{self, Durability, KeyspaceOptions};
 #[derive(Clone)]
 pub struct Keyspace {
     latest: View,
+    /// How long values live that are written through this handle.
+    lifetime: Lifetime,
 }
 
 impl Keyspace {
     pub(super) fn new(handle: Arc<Handle>, core: Arc<KeyspaceCore>) -> Self {
         Self {
             latest: View::new(handle, core, None),
+            lifetime: Lifetime::Default,
         }
     }
 
@@ -78,8 +83,51 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.core().options())
     }
 
-    /// Sets the value of `key`. It expires if the keyspace has a [default time to live](KeyspaceOptions::default_ttl). A [`get`](View::get) before it is a separate step, and another thread may write between
-    /// both: use [`update`](Self::update) or [`Db::transact`](super::Db::transact).
+    /// The same keyspace for writes whose values live for the time `ttl` from each write on, as with
+    /// [`insert_with_ttl`](Self::insert_with_ttl). It counts for every write through this handle that sets a value: of one
+    /// key, in batches and transactions, and in bulk loads, where the time begins with the load.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let leases = db.keyspace("leases")?.with_ttl(Duration::from_secs(30));
+    /// assert!(leases.insert_if_absent("job 7", "worker 1")?);
+    /// assert!(!leases.insert_if_absent("job 7", "worker 2")?);
+    /// // The holder renews its lease.
+    /// assert!(leases.compare_and_swap("job 7", Some(b"worker 1"), Some(b"worker 1"))?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_ttl(&self, ttl: Duration) -> Self {
+        self.with_lifetime(Lifetime::For(ttl))
+    }
+
+    /// The same keyspace for writes whose values expire as `expiry` says. So [`expires_at`](View::expires_at) of one entry
+    /// can be given to another one. With [`Expiry::Never`] they stay, whatever the default time to live of the keyspace is.
+    /// An expiry that has come is no error: no read sees the value.
+    #[must_use]
+    pub fn with_expiry(&self, expiry: Expiry) -> Self {
+        self.with_lifetime(Lifetime::Until(expiry))
+    }
+
+    fn with_lifetime(&self, lifetime: Lifetime) -> Self {
+        Self {
+            latest: self.latest.clone(),
+            lifetime,
+        }
+    }
+
+    pub(super) fn lifetime(&self) -> Lifetime {
+        self.lifetime
+    }
+
+    /// Sets the value of `key`. It expires if the handle says so ([`with_ttl`](Self::with_ttl)), or if the keyspace has a
+    /// [default time to live](KeyspaceOptions::default_ttl). A [`get`](View::get) before it is a separate step, and another
+    /// thread may write between both: use [`update`](Self::update) or [`Db::transact`](super::Db::transact).
     ///
     /// # Errors
     /// `InvalidArgument` if the key is empty, or the key or value longer than its limit; `NoSpace` if the disk is
@@ -106,8 +154,8 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         options::check_key(key)?;
         options::check_value(value)?;
-        if self.core().has_default_ttl() {
-            let stored = self.latest.handle().engine().stored(self.core(), value)?;
+        if self.lifetime != Lifetime::Default || self.core().has_default_ttl() {
+            let stored = self.stored(value, None)?;
             return self.write_one(stored.kind, key, &stored.bytes, durability);
         }
         self.write_one(Kind::Value, key, value, durability)
@@ -149,18 +197,15 @@ impl Keyspace {
         let (key, value) = (key.as_ref(), value.as_ref());
         options::check_key(key)?;
         options::check_value(value)?;
-        let engine = self.latest.handle().engine();
-        let stored = engine.stored_for(self.core(), value, ttl)?;
+        let stored = self.stored(value, Some(ttl))?;
         self.write_one(stored.kind, key, &stored.bytes, self.default_durability())
     }
 
-    /// What a write of `value` stores: for the time `ttl`, or for the default one.
+    /// What a write of `value` stores: for the time `ttl`, or as long as the handle says.
     pub(super) fn stored<'v>(&self, value: &'v [u8], ttl: Option<Duration>) -> Result<Stored<'v>> {
+        let lifetime = ttl.map_or(self.lifetime, Lifetime::For);
         let engine = self.latest.handle().engine();
-        match ttl {
-            Some(ttl) => engine.stored_for(self.core(), value, ttl),
-            None => engine.stored(self.core(), value),
-        }
+        engine.stored(self.core(), value, lifetime)
     }
 
     /// Removes `key`. The removal of a missing key is no error.
@@ -264,7 +309,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of `key` to `new` if it is `expected`; `None` stands for no value. Returns whether it was.
+    /// Sets the value of `key` to `new` if it is `expected`; `None` stands for no value. Returns whether it was. A value
+    /// that is equal to the old one is written, too, so it gets a new expiry.
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -278,9 +324,10 @@ impl Keyspace {
         new: Option<&[u8]>,
     ) -> Result<bool> {
         let (old, _) = self.change(key.as_ref(), |old| match new {
-            _ if old != expected || old == new => Change::Keep,
+            _ if old != expected => Change::Keep,
             Some(new) => Change::Put(new),
-            None => Change::Remove,
+            None if old.is_some() => Change::Remove,
+            None => Change::Keep,
         })?;
         Ok(old.as_deref() == expected)
     }
@@ -322,7 +369,8 @@ impl Keyspace {
     ) -> Result<(Option<Vec<u8>>, Change<V>)> {
         options::check_key(key)?;
         let engine = self.latest.handle().engine();
-        engine.change(self.core(), key, self.default_durability(), decide)
+        let durability = self.default_durability();
+        engine.change(self.core(), key, durability, self.lifetime, decide)
     }
 
     /// Writes an operand, which the keyspace's merge operator folds into the value of `key`. It reads nothing, so it

@@ -14,6 +14,7 @@ mod transaction;
 mod view;
 
 pub use batch::{Batch, BatchEntries, BatchEntry, BatchWrite};
+pub use bulk_load::LoadEntry;
 pub use cursor::{Cursor, Entry, Range};
 pub use db::Db;
 pub use keyspace::Keyspace;

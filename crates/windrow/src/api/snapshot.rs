@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::SequenceNumber;
-use crate::engine::{Handle, SnapshotPoint};
+use crate::engine::{Handle, HeldPoint, SnapshotPoint};
 
 /// The state of all keyspaces at a sequence number and a moment: what expires later stays in it. It stays readable until every clone of the snapshot is
 /// dropped. A snapshot pins no files: compactions keep the versions that it can read.
@@ -14,14 +14,14 @@ use crate::engine::{Handle, SnapshotPoint};
 pub struct Snapshot(Arc<Held>);
 
 struct Held {
+    point: HeldPoint,
     handle: Arc<Handle>,
-    at: SnapshotPoint,
 }
 
 impl Snapshot {
     pub(super) fn new(handle: Arc<Handle>) -> Self {
-        let at = handle.engine().acquire_snapshot();
-        Self(Arc::new(Held { handle, at }))
+        let point = handle.engine().hold_snapshot();
+        Self(Arc::new(Held { point, handle }))
     }
 
     /// Whether it is a snapshot of the database that `handle` has open.
@@ -31,19 +31,13 @@ impl Snapshot {
 
     /// The sequence number of the newest write in the snapshot.
     pub fn sequence(&self) -> SequenceNumber {
-        self.0.at.sequence
+        self.at().sequence
     }
 
     /// What it reads.
     #[inline]
     pub(super) fn at(&self) -> SnapshotPoint {
-        self.0.at
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.handle.engine().release_snapshot(self.at.sequence);
+        self.0.point.at()
     }
 }
 

@@ -13,7 +13,7 @@ pub use cursor::{TransactionCursor, TransactionRange};
 
 use super::bounds::{key_range, start_and_end};
 use super::{Keyspace, PreparedTransaction, Snapshot};
-use crate::base::{Error, Result};
+use crate::base::{Error, Expiry, Result};
 use crate::engine::{Handle, Intent, KeyspaceCore, SavepointId, TransactionCore};
 use crate::options::{self, Durability, Isolation};
 use crate::read::visible::KeyRange;
@@ -136,6 +136,16 @@ impl Transaction {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Vec<u8>>> {
         self.read(keyspace, key.as_ref(), Intent::Share)
+    }
+
+    /// When the entry of `key` expires, or `None` if the key does not exist. It is a read as [`get`](Self::get) is.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn expires_at(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Expiry>> {
+        options::check_key(key.as_ref())?;
+        let core = self.own(keyspace)?;
+        self.core.expiry(self.handle.engine(), core, key.as_ref())
     }
 
     fn read(&self, keyspace: &Keyspace, key: &[u8], intent: Intent) -> Result<Option<Vec<u8>>> {

@@ -11,8 +11,12 @@ use super::error::{Error, Result};
 /// Milliseconds since the start of 1970, at most [`MOMENT_MAX`].
 pub(crate) type Moment = u64;
 
-/// The last moment that can be stored, in the year 10889.
+/// The last moment, in the year 10889. A clock that is beyond it shows it.
 pub(crate) const MOMENT_MAX: Moment = (1 << 48) - 1;
+
+/// The longest default time to live in milliseconds, about 4460 years. Such an entry expires before the last moment if it
+/// is written before the year 6429.
+pub(crate) const DEFAULT_TTL_MAX: u64 = 1 << 47;
 
 /// The bytes of a stored moment.
 pub(crate) const EXPIRY_BYTES: usize = 6;
@@ -43,7 +47,25 @@ pub(crate) fn time_of(moment: Moment) -> SystemTime {
 
 /// The last moment that has come at the time `since_1970`.
 pub(crate) fn moment_reached(since_1970: Duration) -> Moment {
-    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
+    let milliseconds = Moment::try_from(since_1970.as_millis());
+    milliseconds.map_or(MOMENT_MAX, |moment| moment.min(MOMENT_MAX))
+}
+
+/// The first moment that has not come before `time`; the first one of all for a time before 1970.
+///
+/// # Errors
+/// `InvalidArgument` if that is later than any moment.
+pub(crate) fn moment_of(time: SystemTime) -> Result<Moment> {
+    let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
+    let since_1970 = since_1970.unwrap_or_default();
+    rounded_up(since_1970)
+        .ok_or_else(|| Error::invalid_argument("an entry cannot expire after the year 10889"))
+}
+
+/// The first moment that has not come before the time `since_1970`; `None` if that is later than any.
+fn rounded_up(since_1970: Duration) -> Option<Moment> {
+    let moment = Moment::try_from(since_1970.as_nanos().div_ceil(1_000_000));
+    moment.ok().filter(|moment| *moment <= MOMENT_MAX)
 }
 
 /// The moment at which an entry expires that lives for `ttl` from the time `now` on. Parts of a millisecond count as a whole
@@ -52,10 +74,8 @@ pub(crate) fn moment_reached(since_1970: Duration) -> Moment {
 /// # Errors
 /// `InvalidArgument` if that is later than any moment.
 pub(crate) fn expiry(now: Duration, ttl: Duration) -> Result<Moment> {
-    let at = now.checked_add(ttl);
-    let at = at.map(|at| at.as_nanos().div_ceil(1_000_000));
-    let moment = at.and_then(|at| Moment::try_from(at).ok());
-    moment.filter(|at| *at <= MOMENT_MAX).ok_or_else(|| {
+    let moment = now.checked_add(ttl).and_then(rounded_up);
+    moment.ok_or_else(|| {
         let message = format!("a time to live of {ttl:?} ends beyond the year 10889");
         Error::invalid_argument(message)
     })
@@ -103,6 +123,7 @@ mod tests {
     fn nothing_expires_early_or_beyond_the_last_moment() {
         let (milliseconds, last) = (Duration::from_millis, Duration::from_millis(MOMENT_MAX));
         assert_eq!(moment_reached(Duration::from_micros(7999)), 7);
+        assert_eq!(moment_reached(Duration::MAX), MOMENT_MAX);
         assert_eq!(expiry(milliseconds(5), milliseconds(2)).unwrap(), 7);
         assert_eq!(expiry(milliseconds(5), Duration::from_nanos(1)).unwrap(), 6);
         assert_eq!(expiry(last, Duration::ZERO).unwrap(), MOMENT_MAX);
@@ -111,5 +132,20 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         }
         assert!(is_expired(5, 5) && !is_expired(6, 5));
+    }
+
+    #[test]
+    fn a_time_is_the_moment_that_comes_with_it_or_next() {
+        let after = |since_1970| SystemTime::UNIX_EPOCH + since_1970;
+        for (time, moment) in [
+            (SystemTime::UNIX_EPOCH - Duration::from_secs(1), 0),
+            (after(Duration::from_nanos(1)), 1),
+            (after(Duration::from_millis(7)), 7),
+            (time_of(MOMENT_MAX), MOMENT_MAX),
+        ] {
+            assert_eq!(moment_of(time).unwrap(), moment);
+        }
+        let error = moment_of(time_of(MOMENT_MAX + 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -45,8 +45,8 @@ pub enum Kind {
 /// Added to the code of a kind that does not expire.
 const EXPIRES: u8 = 8;
 
-/// First and last code that later versions of the format may use.
-pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 6..=7;
+/// The codes of kinds are below this one: a table has four bits for them.
+const KIND_CODES: u8 = 16;
 
 impl Kind {
     /// The kind with this code on disk; `None` if the code is unknown.
@@ -63,6 +63,12 @@ impl Kind {
             11 => Some(Self::ExpiringValueLogPointer),
             _ => None,
         }
+    }
+
+    /// Whether a later version of the format may give this code a meaning. What passed a checksum and has such a code is
+    /// newer, not damaged.
+    pub(crate) fn is_reserved(code: u8) -> bool {
+        code < KIND_CODES && Self::from_code(code).is_none()
     }
 
     /// Whether entries of this kind expire.

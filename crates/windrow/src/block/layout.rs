@@ -12,7 +12,7 @@
 //! Concurrency: none; a layout is a copy of the header.
 
 use crate::base::expiry::EXPIRY_BYTES;
-use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
 use crate::base::prefix_index::head_after;
 use crate::base::{Kind, SequenceNumber, Trailer};
@@ -213,7 +213,7 @@ impl Layout {
                 .long_entry(payload, offset)
                 .ok_or_else(|| damaged(offset, "a block entry is malformed"))?;
             let kind = layout.kind_code(payload, &entry);
-            if RESERVED_KINDS.contains(&kind) {
+            if Kind::is_reserved(kind) {
                 let what = "an entry has an unknown kind";
                 return Err(DecodeError::unsupported(offset, what));
             }

@@ -15,9 +15,10 @@ use super::ranges::JobRanges;
 use crate::base::expiry::split_expiring;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{
-    Cursor, Error, ErrorKind, Kind, RangeTombstone, RangeTombstones, Result, SequenceNumber,
-    Trailer,
+    Cursor, Error, ErrorKind, Kind, Moment, RangeTombstone, RangeTombstones, Result,
+    SequenceNumber, Trailer,
 };
+use crate::manifest::Record;
 use crate::policy::{Met, ReadPoints, Verdict, is_offered, keep, keep_range};
 
 /// The result of a flush, a compaction or a subcompaction.
@@ -29,9 +30,31 @@ pub(crate) struct MergeResult<'a> {
     /// The bytes of transient logs and of relocation tables that were read.
     pub(crate) transient_log_bytes_read: u64,
     pub(crate) folds: FoldCounts,
-    /// The entries that had expired. They were dropped, or written as tombstones.
-    pub(crate) expired: u64,
+    pub(crate) expired: Expired,
     pub(crate) judged: JudgeCounts,
+}
+
+/// Entries that had expired and that no newer version hides. They were dropped, or written as tombstones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub(crate) entries: u64,
+    /// The last moment at which one of them expired. From then on nobody finds one.
+    pub(crate) by: Moment,
+}
+
+impl Expired {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            entries: self.entries + other.entries,
+            by: self.by.max(other.by),
+        }
+    }
+
+    /// The record without which a reader with an earlier clock would miss them.
+    pub(crate) fn record(self) -> Option<Record> {
+        (self.entries > 0).then_some(Record::ExpiredBy(self.by))
+    }
 }
 
 /// What a job needs for the entries that it meets.
@@ -58,8 +81,7 @@ struct Counts {
     superseded: u64,
     /// Tombstones and expired entries dropped because they hide no older entry.
     spent: u64,
-    /// Entries that had expired and that no newer version hides, dropped or written as tombstones.
-    expired: u64,
+    expired: Expired,
     /// Range tombstones that began before the range.
     continued: u64,
 }
@@ -186,7 +208,10 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
     /// Drops an expired entry of the present key, or keeps a tombstone in its place.
     #[cold]
     fn expire(&mut self, trailer: Trailer, stored: &[u8], verdict: Verdict) -> Result<()> {
-        self.counts.expired += 1;
+        self.counts.expired = self.counts.expired.and(Expired {
+            entries: 1,
+            by: split_expiring(stored).0,
+        });
         self.discard(trailer, stored)?;
         if verdict == Verdict::Spent {
             self.counts.spent += 1;

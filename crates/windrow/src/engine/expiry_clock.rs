@@ -1,16 +1,17 @@
 //! The clock by which entries expire.
 //!
 //! It shows the time of the system, and never goes back: its floor is the latest moment that it has shown, and begins
-//! with the latest one at which a job has dropped expired entries, as the manifest records it. So an entry that a reader
-//! has found expired stays so while the database is open, and one that a job may have dropped stays so for ever. If the
-//! system's clock goes back, the moment stands still until that clock has caught up.
+//! with the latest expiry of the entries that jobs have dropped as expired, as the manifest records it. So an entry that a
+//! reader has found expired stays so while the database is open, and one that a job may have dropped stays so for ever. If
+//! the system's clock goes back, the moment stands still until that clock has caught up. A clock that was far ahead is
+//! forgotten by a close, except for what was dropped by it.
 //!
 //! Concurrency: any thread.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::expiry::{expiry, moment_reached};
+use crate::base::expiry::{MOMENT_MAX, expiry, moment_reached};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Moment, Result};
 use crate::runtime::Runtime;
@@ -28,7 +29,7 @@ impl ExpiryClock {
     pub(crate) fn new(runtime: &Arc<dyn Runtime>, floor: Moment) -> Self {
         Self {
             runtime: Arc::clone(runtime),
-            floor: AtomicU64::new(floor),
+            floor: AtomicU64::new(floor.min(MOMENT_MAX)),
         }
     }
 

@@ -130,7 +130,7 @@ impl Handle {
             chain: opened.chain,
             commits: Commits::new(opened.last_sequence),
             visible: AtomicU64::new(opened.last_sequence),
-            snapshots: Snapshots::default(),
+            snapshots: Arc::<Snapshots>::default(),
             expiry_clock,
             locks,
             holds,

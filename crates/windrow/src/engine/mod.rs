@@ -56,7 +56,7 @@ use std::sync::Arc;
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
-use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, KeyspaceId, Result};
 use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::table::OpenTables;
@@ -67,14 +67,14 @@ pub use admin::stats::{
     KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
-pub(crate) use commit::expiring::Stored;
+pub(crate) use commit::expiring::{Lifetime, Stored};
 pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
-pub(crate) use snapshots::SnapshotPoint;
+pub(crate) use snapshots::{HeldPoint, SnapshotPoint};
 pub use throttling::memory::MemoryUse;
 pub(crate) use transaction::{
     Change, Intent, SavepointId, TRIES_MAX, TransactionCore, TransactionCursor,
@@ -107,7 +107,7 @@ pub(crate) struct Engine {
     commits: Commits,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
-    snapshots: Snapshots,
+    snapshots: Arc<Snapshots>,
     expiry_clock: ExpiryClock,
     locks: Arc<LockTable>,
     holds: Holds,
@@ -167,13 +167,10 @@ impl Engine {
         found.map_or_else(|| id.to_string(), |keyspace| keyspace.name().to_string())
     }
 
-    pub(crate) fn acquire_snapshot(&self) -> SnapshotPoint {
+    /// Holds the newest state for readers, at the present moment.
+    pub(crate) fn hold_snapshot(&self) -> HeldPoint {
         self.snapshots
-            .acquire(&self.visible, || self.expiry_clock.now())
-    }
-
-    pub(crate) fn release_snapshot(&self, sequence: SequenceNumber) {
-        self.snapshots.release(sequence);
+            .hold(&self.visible, || self.expiry_clock.now())
     }
 
     /// # Errors

@@ -38,6 +38,8 @@ const ANNOUNCED_KEYS_MAX: usize = 128;
 #[derive(Debug)]
 pub(super) struct NewestRead {
     pub(super) is_found: bool,
+    /// When it expires, if ever.
+    pub(super) expiry: Option<Moment>,
     /// The read knows every entry up to this number, perhaps also newer ones.
     pub(super) since: SequenceNumber,
     /// The memtable that was active.
@@ -104,6 +106,19 @@ impl Engine {
         key: &[u8],
         at: Option<SnapshotPoint>,
     ) -> Result<Option<Expiry>> {
+        let found = self.get_with_expiry(keyspace, key, at, |_| Ok(()))?;
+        Ok(found.map(|((), expiry)| expiry.into()))
+    }
+
+    /// Calls `found` with the value of `key`, as of `at` or the newest. Returns the answer, and when the entry expires, if
+    /// ever.
+    pub(super) fn get_with_expiry<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        at: Option<SnapshotPoint>,
+        found: impl FnOnce(Found<'_>) -> Result<R>,
+    ) -> Result<Option<(R, Option<Moment>)>> {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state();
         let sequence = self.sequence_of(at);
@@ -112,8 +127,8 @@ impl Engine {
             met = Some(expiry);
             !is_expired(expiry, self.moment_of(at))
         };
-        let found = self.get_in(keyspace, &state, key, sequence, lives, |_| Ok(()))?;
-        Ok(found.map(|()| met.into()))
+        let found = self.get_in(keyspace, &state, key, sequence, lives, found)?;
+        Ok(found.map(|answer| (answer, met)))
     }
 
     /// The sequence number of a read at `at` or of the newest state.
@@ -214,11 +229,16 @@ impl Engine {
         let since = self.visible.load(Ordering::Acquire);
         let state = keyspace.state();
         let sequence = self.visible.load(Ordering::Acquire);
-        let lives = |expiry| !is_expired(expiry, self.expiry_clock.now());
+        let mut expiry = None;
+        let lives = |at| {
+            expiry = Some(at);
+            !is_expired(at, self.expiry_clock.now())
+        };
         let found = |found: Found<'_>| found.copy_into(value);
         let found = self.get_in(keyspace, &state, key, sequence, lives, found)?;
         Ok(NewestRead {
             is_found: found.is_some(),
+            expiry,
             since,
             active: Arc::clone(&state.active),
         })

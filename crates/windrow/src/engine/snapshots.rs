@@ -11,6 +11,7 @@
 mod models;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,26 @@ pub(crate) struct SnapshotPoint {
     pub(crate) moment: Moment,
 }
 
+/// A point that is held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldPoint {
+    at: SnapshotPoint,
+    register: Arc<Snapshots>,
+}
+
+impl HeldPoint {
+    #[inline]
+    pub(crate) fn at(&self) -> SnapshotPoint {
+        self.at
+    }
+}
+
+impl Drop for HeldPoint {
+    fn drop(&mut self) {
+        self.register.release(self.at.sequence);
+    }
+}
+
 /// A held sequence number.
 #[derive(Debug)]
 struct Hold {
@@ -39,12 +60,20 @@ struct Hold {
 pub(crate) struct Snapshots(Mutex<BTreeMap<SequenceNumber, Hold>>);
 
 impl Snapshots {
-    /// Holds the newest visible sequence number and the present moment.
-    pub(crate) fn acquire(
-        &self,
+    /// Holds the newest visible sequence number and the present moment until the point is dropped.
+    pub(crate) fn hold(
+        self: &Arc<Self>,
         visible: &AtomicU64,
         now: impl FnOnce() -> Moment,
-    ) -> SnapshotPoint {
+    ) -> HeldPoint {
+        HeldPoint {
+            at: self.acquire(visible, now),
+            register: Arc::clone(self),
+        }
+    }
+
+    /// Holds the newest visible sequence number and the present moment.
+    fn acquire(&self, visible: &AtomicU64, now: impl FnOnce() -> Moment) -> SnapshotPoint {
         let mut held = self.0.lock();
         let sequence = visible.load(Ordering::Acquire);
         let moment = now();
@@ -54,7 +83,7 @@ impl Snapshots {
     }
 
     /// Releases one hold of `sequence`.
-    pub(crate) fn release(&self, sequence: SequenceNumber) {
+    fn release(&self, sequence: SequenceNumber) {
         let mut held = self.0.lock();
         let hold = held.get_mut(&sequence);
         assert!(hold.is_some(), "a snapshot was released twice");

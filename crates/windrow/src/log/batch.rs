@@ -7,7 +7,7 @@
 //!     for decompressed entries.
 
 use crate::base::expiry::{EXPIRY_BYTES, split_expiring};
-use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{
     KEY_BYTES_MAX, OPERAND_BYTES_MAX, POINTER_BYTES_MAX, RANGE_END_BYTES_MAX, VALUE_BYTES_MAX,
 };
@@ -262,9 +262,7 @@ fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> {
     let code = reader.u8("kind of an entry")?;
     match Kind::from_code(code) {
         Some(kind) => Ok(kind),
-        None if RESERVED_KINDS.contains(&code) => {
-            Err(start.unsupported("a reserved kind of entry"))
-        }
+        None if Kind::is_reserved(code) => Err(start.unsupported("a reserved kind of entry")),
         None => Err(start.error("an unknown kind of entry")),
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::check::{faults, report};
 use super::choices::{FilterAllocation, MediumInPlace, MediumOrder, Preset, SegmentLimit};
 use crate::base::Result;
-use crate::base::expiry::MOMENT_MAX;
+use crate::base::expiry::DEFAULT_TTL_MAX;
 use crate::base::limits::SEGMENTS_MAX;
 use crate::codec::Compression;
 
 /// Whether a default time to live is sound.
 fn is_recordable(ttl: Duration) -> bool {
     let milliseconds = ttl.as_millis();
-    (1..=u128::from(MOMENT_MAX)).contains(&milliseconds)
+    (1..=u128::from(DEFAULT_TTL_MAX)).contains(&milliseconds)
         && Duration::from_millis(milliseconds.try_into().unwrap_or(u64::MAX)) == ttl
 }
 
@@ -76,8 +76,8 @@ pub struct KeyspaceOptions {
     pub medium_in_place: MediumInPlace,
     /// How flushes order medium values. Default [`MediumOrder::Sorted`].
     pub medium_order: MediumOrder,
-    /// How long values live that are written without a time to live of their own, in whole milliseconds, at least 1.
-    /// Default `None`: for ever. It counts for values that are written from now on. A keyspace with a merge operator
+    /// How long values live that are written without a time to live of their own, in whole milliseconds, from 1 to 2^47,
+    /// which is about 4460 years. Default `None`: for ever. It counts for values that are written from now on. A keyspace with a merge operator
     /// has none.
     pub default_ttl: Option<Duration>,
 }
@@ -219,7 +219,7 @@ impl KeyspaceOptions {
             (
                 self.default_ttl.is_none_or(is_recordable),
                 format!(
-                    "default_ttl must be whole milliseconds from 1 to 2^48, not {:?}",
+                    "default_ttl must be whole milliseconds from 1 to 2^47, not {:?}",
                     self.default_ttl
                 ),
             ),

@@ -68,15 +68,18 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         )),
     });
     let properties = properties.map_err(damaged(at.offset))?;
+    let expiring = properties.expiring.as_ref().map_or(0, |it| it.entries);
     let is_sound = footer.segment_offset == 0
         && footer.previous.is_none()
         && (properties.sequence_min, properties.sequence_max) == (UNNUMBERED, UNNUMBERED)
         && properties.transient.is_none()
         && properties.logs.is_none()
         && properties.ranges.is_none()
-        && properties.expiring.is_none()
         && properties.entries > 0
-        && properties.tombstones <= properties.entries
+        && properties
+            .tombstones
+            .checked_add(expiring)
+            .is_some_and(|gone| gone <= properties.entries)
         && properties.smallest <= properties.largest
         && !properties.smallest.is_empty();
     if !is_sound {
@@ -97,7 +100,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         filter_units: footer.filters.map(|unit| unit.length),
         footer_checksum,
         range_tombstones: 0,
-        expiring: None,
+        expiring: properties.expiring,
         references: SegmentReferences::new(None, None),
     };
     Ok(FileMeta {

@@ -208,6 +208,9 @@ impl SegmentCheck<'_> {
         tally.sequence_min = tally.sequence_min.min(sequence);
         tally.sequence_max = tally.sequence_max.max(sequence);
         if trailer.is_expiring() {
+            if self.segment.properties.expiring.is_none() {
+                return Err("an entry expires, and the properties say that none does");
+            }
             let one = Expiring::one(key, trailer, value).map_err(|error| error.what)?;
             let before = tally.expiring.take();
             tally.expiring = Some(Box::new(before.map_or(one, |before| before.and(one))));

@@ -2,7 +2,7 @@
 
 use windrow::{Db, ErrorKind, Isolation, Keyspace, KeyspaceStats};
 
-use crate::{TurnedClock, milliseconds, open};
+use crate::{TurnedClock, at, milliseconds, open};
 
 fn stats(db: &Db) -> KeyspaceStats {
     let stats = db.stats();
@@ -56,7 +56,8 @@ fn whole_files_go_without_being_read() {
     clock.turn_to(1_000_000);
     settle(&db);
     assert_eq!((tables(&db), read(&db)), (0, 0));
-    // The edit has the time, so nothing returns.
+    // The edit has the time at which the last entry expired, so nothing returns, and a clock that was far ahead is
+    // forgotten.
     write_hour(&db, &map, 99);
     drop((map, db));
     clock.turn_to(0);
@@ -64,7 +65,37 @@ fn whole_files_go_without_being_read() {
     let map = db.keyspace("map").unwrap();
     assert_eq!(map.count::<&[u8]>(..).unwrap(), 60);
     map.insert_with_ttl("new", "", milliseconds(1)).unwrap();
-    assert_eq!(map.expires_at("new").unwrap(), Some(crate::at(1_000_001)));
+    assert_eq!(map.expires_at("new").unwrap(), Some(at(5901)));
+}
+
+/// Flushes and compactions record no more than they need, either.
+#[test]
+fn a_clock_that_was_far_ahead_is_not_recorded_for_ever() {
+    for is_flush in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = TurnedClock::at(1000);
+        let db = open(folder.path(), &clock);
+        let map = db.keyspace("map").unwrap();
+        map.insert("between", "").unwrap();
+        map.insert_with_ttl("goes", "", milliseconds(10)).unwrap();
+        if !is_flush {
+            db.flush().unwrap();
+        }
+        // Beyond every moment.
+        clock.turn_to(1 << 60);
+        assert_eq!(map.count::<&[u8]>(..).unwrap(), 1);
+        let refused = map.insert_with_ttl("new", "", milliseconds(1)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        map.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(map.count::<&[u8]>(..).unwrap(), 1);
+        drop((map, db));
+        clock.turn_to(900);
+        let db = open(folder.path(), &clock);
+        let map = db.keyspace("map").unwrap();
+        assert_eq!(map.count::<&[u8]>(..).unwrap(), 1);
+        map.insert_with_ttl("new", "", milliseconds(1)).unwrap();
+        assert_eq!(map.expires_at("new").unwrap(), Some(at(1011)));
+    }
 }
 
 #[test]

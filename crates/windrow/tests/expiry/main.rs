@@ -6,6 +6,8 @@ mod batches;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;
+mod handles;
+mod loads;
 mod model;
 mod operators;
 mod reads;

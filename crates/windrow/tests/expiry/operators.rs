@@ -7,7 +7,7 @@ use windrow::{Db, ErrorKind, Options};
 
 use crate::{TurnedClock, milliseconds, open, tiny};
 
-fn with_operator(clock: &Arc<TurnedClock>) -> Options {
+pub(crate) fn with_operator(clock: &Arc<TurnedClock>) -> Options {
     let options = Options::default().with_runtime(Arc::<TurnedClock>::clone(clock));
     options.with_merge_operator("map", Arc::new(AddU64::Wrapping))
 }

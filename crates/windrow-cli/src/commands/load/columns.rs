@@ -191,10 +191,7 @@ impl RowSource {
                 ))
             })
         };
-        Ok(Some(Entry {
-            key: field(self.key)?,
-            value: field(value)?,
-        }))
+        Ok(Some(Entry::new(field(self.key)?, field(value)?)))
     }
 }
 

@@ -16,7 +16,7 @@ use super::columns::{ColumnArgs, RowSource};
 use super::entry::{Entry, Format, LINE_BYTES_MAX};
 use crate::files::{self, Walk};
 use crate::tables::plural;
-use crate::text::from_hex;
+use crate::text::{EXPIRY_FIELD, expiry_at, from_hex};
 
 /// A stream of entries.
 pub(crate) struct Source {
@@ -208,10 +208,10 @@ impl LineSource {
                 Format::Jsonl if line.trim_ascii().is_empty() => continue,
                 Format::Tsv => tab_separated(line),
                 Format::Jsonl => json_line(line),
-                Format::Lines | Format::Csv | Format::Folder => Ok(Entry {
-                    key: format!("{:016}", self.number).into_bytes(),
-                    value: line.to_vec(),
-                }),
+                Format::Lines | Format::Csv | Format::Folder => {
+                    let key = format!("{:016}", self.number).into_bytes();
+                    Ok(Entry::new(key, line.to_vec()))
+                }
             };
             let entry = entry.map_err(|fault| format!("{}: {fault}", self.place()));
             return entry.map(Some).map_err(Error::invalid_argument);
@@ -234,10 +234,7 @@ impl LineSource {
 fn tab_separated(line: &[u8]) -> std::result::Result<Entry, String> {
     let tab = line.iter().position(|&byte| byte == b'\t');
     let tab = tab.ok_or("expected a tab between key and value")?;
-    Ok(Entry {
-        key: line[..tab].to_vec(),
-        value: line[tab + 1..].to_vec(),
-    })
+    Ok(Entry::new(line[..tab].to_vec(), line[tab + 1..].to_vec()))
 }
 
 fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
@@ -259,9 +256,15 @@ fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
             _ => Err(format!("expected an object with \"{name}\" or \"{hex}\"")),
         }
     };
+    let expiry = object.get(EXPIRY_FIELD).map(|field| {
+        let milliseconds = serde_json::from_str(field.get()).ok();
+        let expiry = milliseconds.and_then(expiry_at);
+        expiry.ok_or_else(|| format!("\"{EXPIRY_FIELD}\" is no number of milliseconds"))
+    });
     Ok(Entry {
         key: field("key")?,
         value: field("value")?,
+        expiry: expiry.transpose()?,
     })
 }
 
@@ -324,7 +327,7 @@ impl FolderSource {
             self.position += value.len() as u64;
             let key = files::key_of(&self.root, &file.path);
             self.last = file.path;
-            return Ok(Some(Entry { key, value }));
+            return Ok(Some(Entry::new(key, value)));
         }
         Ok(None)
     }
@@ -335,10 +338,7 @@ mod tests {
     use super::*;
 
     fn entry(key: &[u8], value: &[u8]) -> Entry {
-        Entry {
-            key: key.to_vec(),
-            value: value.to_vec(),
-        }
+        Entry::new(key.to_vec(), value.to_vec())
     }
 
     #[test]
@@ -367,7 +367,12 @@ mod tests {
                 Ok(entry(b"a", kept.as_bytes()))
             );
         }
+        let until = line(r#"{"key":"a","value":"b","expires_at_ms":7}"#).unwrap();
+        assert_eq!((until.key, until.expiry), (b"a".to_vec(), expiry_at(7)));
         for wrong in [
+            r#"{"key":"a","value":"b","expires_at_ms":-1}"#,
+            r#"{"key":"a","value":"b","expires_at_ms":"7"}"#,
+            r#"{"key":"a","value":"b","expires_at_ms":null}"#,
             "",
             "7",
             "{}",

@@ -223,6 +223,8 @@ fn keyspace_stats(
             capacity: if level == 0 { 0 } else { capacities[level] },
             entries: sum(Measure::Entries),
             tombstones: sum(Measure::Tombstones),
+            expiring_entries: sum(Measure::ExpiringEntries),
+            expiring_bytes: sum(Measure::ExpiringBytes),
             gets_answered: keyspace.answered.sum(level),
             filter_bytes: filters::loaded_bytes(files),
             false_positive_reads: filters::false_positive_reads(files, level),

@@ -290,6 +290,10 @@ pub struct LevelStats {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// Entries that expire, those included that have expired and that no compaction has met since.
+    pub expiring_entries: u64,
+    /// Bytes of their keys and values before compression, wherever the values are.
+    pub expiring_bytes: u64,
     /// Gets since the open that found a value or its pointer in this level.
     pub gets_answered: u64,
     /// Bytes of filters that its tables keep in memory while they are open. A table that reads its filters by pieces

@@ -8,14 +8,15 @@
 //!
 //! Concurrency: the calling thread writes; it counts as a job, so a close waits for it.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::out_of_order;
 use super::tables::NewTables;
-use crate::base::expiry::put_expiring;
+use crate::base::expiry::{put_expiring, split_expiring};
 use crate::base::key::UNNUMBERED;
 use crate::base::sync::Shared;
-use crate::base::{Error, Kind, Moment, Result, Trailer};
+use crate::base::{Error, Expiry, Kind, Moment, Result, Trailer};
 use crate::compact::job::{CancelCheck, IoPriority};
 use crate::compact::output::Output;
 use crate::compact::pending_files::PendingFiles;
@@ -24,7 +25,7 @@ use crate::engine::counters;
 use crate::engine::jobs::context::table_options;
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::keyspace::KeyspaceWork;
-use crate::engine::{Engine, KeyspaceCore};
+use crate::engine::{Engine, KeyspaceCore, Lifetime};
 use crate::options;
 use crate::policy::{OutputCutter, bulk_load_output, filter_units};
 use crate::table::FileMeta;
@@ -39,54 +40,73 @@ pub(crate) struct BulkWriter<'e, 'c> {
     output: Option<Output<'e, 'c>>,
     last_key: Vec<u8>,
     user_bytes: u64,
-    /// When all entries expire, if the keyspace has a default time to live.
+    /// When entries expire that say nothing of it, if ever.
     expiry: Option<Moment>,
-    /// What the last entry stores that expires.
+    /// What an entry stores that expires.
     expiring: Vec<u8>,
     /// Value logs that were written before, with their files.
     kept: Option<(Vec<ValueFileMeta>, PendingFiles<'e>)>,
 }
 
 impl<'e> BulkWriter<'e, '_> {
-    /// Adds an entry behind the others (I1).
+    /// Adds an entry behind the others (I1). Without an `expiry` it expires as the load says.
     ///
     /// # Errors
     /// `InvalidArgument` if the key is not above the last one, or key or value break a limit; `NoSpace`, `Io`;
     /// `Closed`; `NotFound` if the keyspace was dropped. The load is over then.
-    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<()> {
         options::check_key(key)?;
         options::check_value(value)?;
         if key <= &self.last_key[..] {
             return Err(out_of_order("a bulk load", key, &self.last_key));
         }
-        self.add_stored(key, Kind::Value, value)?;
+        match self.expiry_of(expiry)? {
+            None => self.add_stored(key, Kind::Value, value)?,
+            Some(expiry) => {
+                let mut expiring = mem::take(&mut self.expiring);
+                expiring.clear();
+                put_expiring(&mut expiring, expiry, value);
+                self.add_stored(key, Kind::ExpiringValue, &expiring)?;
+                self.expiring = expiring;
+            }
+        }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         Ok(())
     }
 
-    /// As [`add`](Self::add), for an entry that a sorted run has in order, perhaps with a pointer into a value log.
-    pub(super) fn add_stored(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+    /// When an entry expires that says this of it, if ever.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if entries of the keyspace cannot expire, or none so late.
+    pub(super) fn expiry_of(&self, expiry: Option<Expiry>) -> Result<Option<Moment>> {
+        match expiry {
+            None => Ok(self.expiry),
+            Some(expiry) => {
+                let lifetime = Lifetime::Until(expiry);
+                self.engine.expiry_of(self.keyspace, lifetime)
+            }
+        }
+    }
+
+    /// As [`add`](Self::add), for an entry in the form in which a sorted run stores it, perhaps with a pointer into a value
+    /// log.
+    pub(super) fn add_stored(&mut self, key: &[u8], kind: Kind, stored: &[u8]) -> Result<()> {
         let (engine, keyspace, cancel) = (self.engine, self.keyspace, self.cancel);
         let new = || new_output(engine, keyspace, cancel, key);
         let output = self.output.get_or_insert_with(new);
         output.begin_key(key)?;
-        if let Some(expiry) = self.expiry {
-            self.expiring.clear();
-            put_expiring(&mut self.expiring, expiry, value);
-            let trailer = Trailer::new(UNNUMBERED, kind.expiring());
-            output.add(key, trailer, &self.expiring)?;
-        } else {
-            output.add(key, Trailer::new(UNNUMBERED, kind), value)?;
-        }
-        self.user_bytes += key.len() as u64 + value_bytes(kind, value)?;
+        output.add(key, Trailer::new(UNNUMBERED, kind), stored)?;
+        self.user_bytes += key.len() as u64 + value_bytes(kind, value_of(kind, stored))?;
         Ok(())
     }
 
     /// Leaves an entry of a sorted run out, which is older than the one that was added last.
-    pub(super) fn leave_out(&mut self, kind: Kind, value: &[u8]) -> Result<()> {
+    pub(super) fn leave_out(&mut self, kind: Kind, stored: &[u8]) -> Result<()> {
         match &mut self.output {
-            Some(output) if kind == Kind::ValueLogPointer => output.discard(value),
+            Some(output) if kind.lasting() == Kind::ValueLogPointer => {
+                output.discard(value_of(kind, stored))
+            }
             _ => Ok(()),
         }
     }
@@ -97,9 +117,18 @@ impl<'e> BulkWriter<'e, '_> {
     }
 }
 
+/// The value or pointer of an entry that stores this.
+fn value_of(kind: Kind, stored: &[u8]) -> &[u8] {
+    if kind.is_expiring() {
+        split_expiring(stored).1
+    } else {
+        stored
+    }
+}
+
 /// The bytes of the value of an entry.
 fn value_bytes(kind: Kind, value: &[u8]) -> Result<u64> {
-    if kind != Kind::ValueLogPointer {
+    if kind.lasting() != Kind::ValueLogPointer {
         return Ok(value.len() as u64);
     }
     let pointer = ValuePointer::decode(value);
@@ -135,7 +164,7 @@ fn new_output<'e, 'c>(
 
 impl Engine {
     /// Adds the entries that `fill` writes to `keyspace`, all in one step, or none after an error. Returns their number.
-    /// On return they are durable, with every write acknowledged before.
+    /// Those that say nothing of their expiry live for `lifetime`. On return they are durable, with every write acknowledged before.
     ///
     /// # Errors
     /// Those of `fill` and of [`BulkWriter::add`]; with nothing added, `NoSpace`, `NotFound`, `Closed`, `ReadOnly`.
@@ -143,6 +172,7 @@ impl Engine {
     pub(crate) fn bulk_load<E: From<Error>>(
         &self,
         keyspace: &Arc<KeyspaceCore>,
+        lifetime: Lifetime,
         fill: impl FnOnce(&mut BulkWriter<'_, '_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         self.check_writable()?;
@@ -158,7 +188,7 @@ impl Engine {
             output: None,
             last_key: Vec::new(),
             user_bytes: 0,
-            expiry: self.default_expiry(keyspace)?,
+            expiry: self.expiry_of(keyspace, lifetime)?,
             expiring: Vec::new(),
             kept: None,
         };

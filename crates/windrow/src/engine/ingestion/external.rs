@@ -28,7 +28,8 @@ impl Engine {
     /// entries.
     ///
     /// # Errors
-    /// `InvalidArgument` if a file is no external table, or if two files for one keyspace overlap; `Corruption` and
+    /// `InvalidArgument` if a file is no external table, if two files for one keyspace overlap, or if entries expire that are
+    /// for a keyspace with a merge operator; `Corruption` and
     /// `Unsupported`; `Io`; `NoSpace`; `NotFound` if a keyspace was dropped; `Closed`; `ReadOnly`: nothing was added.
     /// `Poisoned`, or the error that poisoned the database: a reopen shows whether the files count.
     pub(crate) fn ingest(
@@ -45,6 +46,9 @@ impl Engine {
         for (keyspace, path) in files {
             self.check_needed(&keyspace)?;
             let table = self.take_file(&path, check, &mut pending)?;
+            if table.expiring().is_some() {
+                keyspace.check_expiring()?;
+            }
             match new
                 .iter_mut()
                 .find(|it| Arc::ptr_eq(&it.keyspace, &keyspace))

@@ -20,14 +20,15 @@
 use std::sync::Arc;
 
 use super::bulk_load::BulkWriter;
+use crate::base::expiry::put_expiring;
 use crate::base::sync::Shared;
-use crate::base::{Cursor as _, Error, Held, Kind, Result, Trailer};
+use crate::base::{Cursor as _, Error, Expiry, Held, Kind, Moment, Result, Trailer};
 use crate::compact::job::{IoPriority, JobContext};
 use crate::compact::output::Output;
 use crate::compact::pending_files::{PendingFile, PendingFiles};
 use crate::compact::values::Values;
 use crate::engine::jobs::context::table_options;
-use crate::engine::{Engine, KeyspaceCore};
+use crate::engine::{Engine, KeyspaceCore, Lifetime};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
@@ -46,32 +47,41 @@ const FAN_IN: usize = 64;
 /// The buffer is counted as memory in steps of this many bytes.
 const COUNTED_BYTES: usize = 1 << 20;
 
-/// An entry in memory: where its key begins, and the lengths of key and value.
+/// An entry in memory: where its key begins, and the lengths of the key and of what the entry stores.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: usize,
     key_bytes: u32,
-    value_bytes: u32,
+    stored_bytes: u32,
+    kind: Kind,
 }
 
 /// Entries in memory.
 #[derive(Debug, Default)]
 struct Buffer {
-    /// Keys and values, one after the other.
+    /// Keys and what is stored, one after the other.
     bytes: Vec<u8>,
     entries: Vec<Place>,
 }
 
 impl Buffer {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        self.entries.push(Place {
-            start: self.bytes.len(),
-            key_bytes: length(key),
-            value_bytes: length(value),
-        });
+    fn add(&mut self, key: &[u8], value: &[u8], expiry: Option<Moment>) {
+        let start = self.bytes.len();
+        let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
+        let kind = if let Some(expiry) = expiry {
+            put_expiring(&mut self.bytes, expiry, value);
+            Kind::ExpiringValue
+        } else {
+            self.bytes.extend_from_slice(value);
+            Kind::Value
+        };
+        self.entries.push(Place {
+            start,
+            key_bytes: length(key.len()),
+            stored_bytes: length(self.bytes.len() - start - key.len()),
+            kind,
+        });
     }
 
     fn memory_bytes(&self) -> usize {
@@ -90,10 +100,11 @@ impl Buffer {
             .dedup_by(|later, first| key(later) == key(first));
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    /// Keys, kinds, and what is stored.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], Kind, &[u8])> {
         self.entries.iter().map(|it| {
             let (key, rest) = self.bytes[it.start..].split_at(it.key_bytes as usize);
-            (key, &rest[..it.value_bytes as usize])
+            (key, it.kind, &rest[..it.stored_bytes as usize])
         })
     }
 
@@ -142,15 +153,16 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
         }
     }
 
-    /// Adds an entry.
+    /// Adds an entry. Without an `expiry` it expires as the load says.
     ///
     /// # Errors
-    /// `InvalidArgument` if key or value break a limit; `NoSpace`, `Io`; `Closed`; `NotFound` if the keyspace was
+    /// `InvalidArgument` if key or value break a limit, or the entry cannot expire so; `NoSpace`, `Io`; `Closed`; `NotFound` if the keyspace was
     /// dropped. The load is over then.
-    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<()> {
         options::check_key(key)?;
         options::check_value(value)?;
-        self.buffer.add(key, value);
+        let expiry = self.writer.expiry_of(expiry)?;
+        self.buffer.add(key, value, expiry);
         let memory_bytes = self.buffer.memory_bytes();
         if memory_bytes >= self.memory_bytes {
             self.write_run()?;
@@ -166,11 +178,10 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
         self.held.set(self.buffer.memory_bytes() as u64);
         self.buffer.sort();
         self.numbered += 1;
-        let trailer = Trailer::new(self.numbered, Kind::Value);
         let mut output = self.run_output();
-        for (key, value) in self.buffer.iter() {
+        for (key, kind, stored) in self.buffer.iter() {
             output.begin_key(key)?;
-            output.add(key, trailer, value)?;
+            output.add(key, Trailer::new(self.numbered, kind), stored)?;
         }
         self.add_run(output, 0)?;
         self.buffer.clear();
@@ -252,7 +263,8 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
             self.held.set(self.buffer.memory_bytes() as u64);
             self.buffer.sort();
             let mut entries = self.buffer.iter();
-            return entries.try_for_each(|(key, value)| self.writer.add(key, value));
+            return entries
+                .try_for_each(|(key, kind, stored)| self.writer.add_stored(key, kind, stored));
         }
         if !self.buffer.entries.is_empty() {
             self.write_run()?;
@@ -314,11 +326,12 @@ impl Engine {
     pub(crate) fn bulk_load_unsorted<E: From<Error>>(
         &self,
         keyspace: &Arc<KeyspaceCore>,
+        lifetime: Lifetime,
         memory_bytes: usize,
         merged: &mut dyn FnMut(u64),
         fill: impl FnOnce(&mut Sorter<'_, '_, '_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
-        self.bulk_load(keyspace, |writer| {
+        self.bulk_load(keyspace, lifetime, |writer| {
             let mut sorter = Sorter::new(writer, memory_bytes);
             fill(&mut sorter)?;
             Ok(sorter.finish(merged)?)

@@ -4,7 +4,9 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use crate::base::expiry::{moment_of, put_expiring};
 use crate::base::key::UNNUMBERED;
 use crate::base::limits::VALUE_BYTES_IN_PLACE_MAX;
 use crate::base::{Error, Kind, Result, Trailer};
@@ -92,15 +94,27 @@ impl TableWriter {
     /// was written. `Io` or `NoSpace` from writing: the writer is of no further use.
     pub fn insert(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if value.len() > VALUE_BYTES_IN_PLACE_MAX {
-            return Err(Error::invalid_argument(format!(
-                "the value of key \"{}\" has {} bytes, and a table file takes values of at most \
-                 {VALUE_BYTES_IN_PLACE_MAX}: bulk loads take larger ones",
-                key.escape_ascii(),
-                value.len()
-            )));
-        }
+        check_value(key, value)?;
         self.add(Kind::Value, key, value)
+    }
+
+    /// Sets the value of `key`, which is above all keys so far, until the time `expires_at` of the clock of the database
+    /// that takes the file. From then on no read sees it. Parts of a millisecond count as a whole one. Such a file cannot be
+    /// added to a keyspace with a merge operator.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert). `InvalidArgument` if the value would expire after the year 10889.
+    pub fn insert_until(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expires_at: SystemTime,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_value(key, value)?;
+        let mut stored = Vec::new();
+        put_expiring(&mut stored, moment_of(expires_at)?, value);
+        self.add(Kind::ExpiringValue, key, &stored)
     }
 
     /// Removes `key`, which is above all keys so far, from the keyspace that takes the file.
@@ -164,6 +178,20 @@ impl TableWriter {
             largest: largest.to_vec(),
         })
     }
+}
+
+/// # Errors
+/// `InvalidArgument` if no table has space for the `value` of `key`.
+fn check_value(key: &[u8], value: &[u8]) -> Result<()> {
+    if value.len() <= VALUE_BYTES_IN_PLACE_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "the value of key \"{}\" has {} bytes, and a table file takes values of at most \
+         {VALUE_BYTES_IN_PLACE_MAX}: bulk loads take larger ones",
+        key.escape_ascii(),
+        value.len()
+    )))
 }
 
 impl Drop for TableWriter {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::compaction_inputs::{Inputs, find, find_in};
 use super::tree_summary::{VersionTree, summary};
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, Moment, Result, SequenceNumber};
+use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::engine::KeyspaceCore;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::FileHandle;
@@ -29,8 +29,6 @@ pub(in crate::engine) enum CompactionJob {
     Drop {
         level: usize,
         files: Vec<Shared<FileHandle>>,
-        /// Their entries have expired by then.
-        expired_by: Moment,
     },
     Compact {
         inputs: Arc<Inputs>,
@@ -57,7 +55,7 @@ impl CompactionJob {
     ) -> Option<Self> {
         let entries = keyspace.state().active.entries();
         keyspace.work.lock().note_entries(entries, now);
-        let claimed = Self::claim_plan(keyspace, None, readers.now(), |tree, work, _| {
+        let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors
                 .iter()
@@ -82,7 +80,7 @@ impl CompactionJob {
         through: SequenceNumber,
         readers: &ReadPoints,
     ) -> Claimed {
-        Self::claim_plan(keyspace, Some(range), 0, |tree, _, range| {
+        Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             let options = keyspace.options();
             let wanted = policy::ManualCompaction {
@@ -99,7 +97,6 @@ impl CompactionJob {
     fn claim_plan(
         keyspace: &KeyspaceCore,
         range: Option<&KeyRange>,
-        expired_by: Moment,
         plan: impl for<'a> Fn(VersionTree<'a>, &'a KeyspaceWork, Option<&'a KeyRange>) -> Plan<&'a [u8]>,
     ) -> Claimed {
         let mut work = keyspace.work.lock();
@@ -139,7 +136,6 @@ impl CompactionJob {
             Plan::Drop { level, files } => Self::Drop {
                 files: find_in(&version, level, &files),
                 level,
-                expired_by,
             },
             Plan::Compact(Compaction {
                 level,

@@ -14,11 +14,13 @@ use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cause, Moment, Result};
+use crate::base::{Cause, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::judge::Judge;
-use crate::compact::merge::{MergeResult, SubcompactionRange, Treatment, check_entries, merge};
+use crate::compact::merge::{
+    Expired, MergeResult, SubcompactionRange, Treatment, check_entries, merge,
+};
 use crate::compact::output::{Output, Targets};
 use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
@@ -49,11 +51,7 @@ impl Engine {
             CompactionJob::TrivialMove { level, file, claim } => {
                 self.move_file(keyspace, *level, file, claim.level)
             }
-            CompactionJob::Drop {
-                level,
-                files,
-                expired_by,
-            } => self.drop_files(keyspace, *level, files, *expired_by),
+            CompactionJob::Drop { level, files } => self.drop_files(keyspace, *level, files),
             CompactionJob::Compact { inputs, claim } => self.compact_files(keyspace, inputs, claim),
         }
     }
@@ -111,16 +109,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes files of which every entry has expired by `expired_by` or is a tombstone, without a look at them.
+    /// Removes files of which every entry has expired or is a tombstone, without a look at them.
     fn drop_files(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         level: usize,
         files: &[Shared<FileHandle>],
-        expired_by: Moment,
     ) -> Result<()> {
         let (id, level) = (keyspace.id(), on_disk(level));
-        let mut records = vec![Record::ExpiredBy(expired_by)];
+        let expired = files.iter().filter_map(|file| file.meta.expiring());
+        let expired = expired.map(|expiring| Expired {
+            entries: expiring.entries,
+            by: expiring.latest,
+        });
+        let expired = expired.fold(Expired::default(), Expired::and);
+        let mut records = Vec::from_iter(expired.record());
         records.extend(files.iter().map(|file| Record::RemoveFile {
             keyspace: id,
             level,
@@ -137,9 +140,7 @@ impl Engine {
         for file in files {
             file.mark_obsolete();
         }
-        let expired = files.iter().filter_map(|file| file.meta.expiring());
-        let expired = expired.map(|expiring| expiring.entries).sum();
-        counters::add(&self.counters.entries_expired, expired);
+        counters::add(&self.counters.entries_expired, expired.entries);
         Ok(())
     }
 
@@ -201,7 +202,7 @@ impl Engine {
         records.extend(garbage_records(id, &written.discard_lists));
         references.append(&written.log_references);
         records.extend(Record::count_references(id, &references));
-        records.extend((merged.expired > 0).then_some(Record::ExpiredBy(readers.now())));
+        records.extend(merged.expired.record());
         let mut grown = Vec::new();
         written.pending.commit(|| {
             self.catalog.commit_in(
@@ -266,7 +267,7 @@ impl Engine {
         );
         self.count_folds(merged.folds);
         self.count_judged(merged.judged);
-        counters::add(&counters.entries_expired, merged.expired);
+        counters::add(&counters.entries_expired, merged.expired.entries);
         counters::add(&counters.value_log_bytes, value_log_bytes);
         counters::add(counted_read, read);
         counters::add(counted_written, rewritten);

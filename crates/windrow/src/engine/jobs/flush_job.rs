@@ -120,7 +120,7 @@ impl Engine {
                     ));
                     records.extend(garbage_records(id, &garbage));
                     records.extend(references);
-                    records.extend((expired > 0).then_some(Record::ExpiredBy(readers.now())));
+                    records.extend(expired.record());
                     records
                 },
                 |state| {
@@ -134,7 +134,7 @@ impl Engine {
                     counters::add(&self.counters.value_log_bytes, value_log_bytes);
                     counters::add(&self.counters.flushes, 1);
                     self.count_folds(folds);
-                    counters::add(&self.counters.entries_expired, expired);
+                    counters::add(&self.counters.entries_expired, expired.entries);
                     keyspace.count(
                         0,
                         [

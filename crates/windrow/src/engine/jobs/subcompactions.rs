@@ -18,7 +18,7 @@ use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
 use crate::compact::fold::FoldCounts;
 use crate::compact::judge::JudgeCounts;
-use crate::compact::merge::{MergeResult, SubcompactionRange};
+use crate::compact::merge::{Expired, MergeResult, SubcompactionRange};
 use crate::compact::output::OutputFiles;
 use crate::compact::pending_files::{PendingFile, PendingFiles};
 use crate::engine::{Engine, KeyspaceCore};
@@ -65,7 +65,7 @@ struct PartWritten {
     entries: u64,
     transient_log_bytes_read: u64,
     folds: FoldCounts,
-    expired: u64,
+    expired: Expired,
     judged: JudgeCounts,
 }
 
@@ -217,7 +217,8 @@ impl Engine {
         }
         let entries = parts.iter().map(|part| part.entries).sum();
         let transient_log_bytes_read = parts.iter().map(|part| part.transient_log_bytes_read).sum();
-        let expired = parts.iter().map(|part| part.expired).sum();
+        let expired = parts.iter().map(|part| part.expired);
+        let expired = expired.fold(Expired::default(), Expired::and);
         let mut folds = FoldCounts::default();
         let mut judged = JudgeCounts::default();
         for part in parts {

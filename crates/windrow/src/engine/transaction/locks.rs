@@ -13,6 +13,8 @@
 //! - I2: `taken` has each change of `held` in order, with what there was before. So a roll-back restores the locks of
 //!   its savepoint.
 //! - I3: What was read under a lock stays covered after the lock is released.
+//! - I4: Reads of a key under its lock find the same, also if the entry expires in between. A lock whose read has found an
+//!   entry that expires holds the state and the moment of that read, so no job drops the entry.
 //!
 //! Concurrency: owned by the thread of its transaction.
 
@@ -22,10 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, Moment, Result, SequenceNumber};
 use crate::engine::commit::read_set::ReadSet;
 use crate::engine::locks::{LockName, LockTable, Mode, Owner, Refusal};
-use crate::engine::{Engine, KeyspaceCore};
+use crate::engine::{Engine, HeldPoint, KeyspaceCore};
 use crate::read::visible::KeyRange;
 
 /// A thread that waits for a lock looks at the clock, and whether the database is open, at least this often.
@@ -89,6 +91,8 @@ struct HeldLock {
     is_covered: bool,
     /// Whether the caller knows the value of the key from a read under the lock.
     is_read: bool,
+    /// What a read under the lock reads, once it has found an entry that expires (I4).
+    point: Option<HeldPoint>,
 }
 
 /// A range that the transaction has deleted, after it had the locks in it.
@@ -230,12 +234,13 @@ impl TransactionLocks {
             since: engine.visible.load(Ordering::Acquire),
             is_covered: false,
             is_read: false,
+            point: None,
         });
         held.mode = held.mode.max(mode);
         Ok(held)
     }
 
-    /// Reads the newest value of `key` under its lock.
+    /// Reads the newest value of `key` under its lock, as of the first such read (I4), and when it expires, if ever.
     ///
     /// # Errors
     /// As [`take`](Self::take); those of a read; `Conflict` if a write without a lock has changed the key since it was
@@ -246,7 +251,8 @@ impl TransactionLocks {
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
         mode: Mode,
-    ) -> Result<Option<Vec<u8>>> {
+    ) -> Result<Option<(Vec<u8>, Option<Moment>)>> {
+        self.has_read = true;
         let held = self.lock(engine, keyspace, key, mode)?;
         let mut value = Vec::new();
         let read = engine.get_newest(keyspace, key, &mut value)?;
@@ -258,8 +264,10 @@ impl TransactionLocks {
             return Err(Error::conflicting(&keyspace.name(), key, what));
         }
         held.is_read = true;
-        self.has_read = true;
-        Ok(read.is_found.then_some(value))
+        if held.point.is_some() || (read.is_found && read.expiry.is_some()) {
+            return held.read_expiring(engine, key);
+        }
+        Ok(read.is_found.then_some((value, None)))
     }
 
     /// Adds what the locks cover to `reads`.
@@ -304,6 +312,20 @@ impl TransactionLocks {
     /// Keeps all locks without the transaction. Returns them.
     pub(super) fn keep(mut self) -> Vec<LockName> {
         mem::take(&mut self.held).into_keys().collect()
+    }
+}
+
+impl HeldLock {
+    /// Reads the entry of `key`, which expires, at the moment of the first such read (I4).
+    #[cold]
+    fn read_expiring(
+        &mut self,
+        engine: &Engine,
+        key: &[u8],
+    ) -> Result<Option<(Vec<u8>, Option<Moment>)>> {
+        let point = self.point.get_or_insert_with(|| engine.hold_snapshot());
+        let at = Some(point.at());
+        engine.get_with_expiry(&self.keyspace, key, at, |found| found.to_vec())
     }
 }
 

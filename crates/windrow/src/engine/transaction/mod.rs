@@ -45,7 +45,7 @@ use super::commit::read_set::ReadSet;
 use super::locks::Mode;
 use super::{Engine, KeyspaceCore, SnapshotPoint, Stored};
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
-use crate::base::{Error, Held, Moment, Result, SequenceNumber};
+use crate::base::{Error, Expiry, Held, Moment, Result, SequenceNumber};
 use crate::merge_operator::Chain;
 use crate::options::{Durability, Isolation};
 use crate::read::visible::KeyRange;
@@ -167,10 +167,38 @@ impl TransactionCore {
             && (intent != Intent::Plain || locks.borrow().holds(keyspace, key))
         {
             let mut locks = locks.borrow_mut();
-            return locks.read(engine, keyspace, key, intent.mode());
+            let found = locks.read(engine, keyspace, key, intent.mode())?;
+            return Ok(found.map(|(value, _)| value));
         }
         self.note_key(keyspace, key, intent);
         engine.get(keyspace, key, Some(self.at()), |found| found.to_vec())
+    }
+
+    /// When the entry of `key` expires; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub(crate) fn expiry(
+        &self,
+        engine: &Engine,
+        keyspace: &Arc<KeyspaceCore>,
+        key: &[u8],
+    ) -> Result<Option<Expiry>> {
+        match self.writes.borrow().get(keyspace, key) {
+            Some(Own::Decided(written)) => return Ok(written.map(|it| it.expiry.into())),
+            // A keyspace with a merge operator has no entries that expire.
+            Some(Own::Operands(..)) => return Ok(Some(Expiry::Never)),
+            None => {}
+        }
+        if let Some(locks) = &self.locks
+            && locks.borrow().holds(keyspace, key)
+        {
+            let mut locks = locks.borrow_mut();
+            let found = locks.read(engine, keyspace, key, Mode::Shared)?;
+            return Ok(found.map(|(_, expiry)| expiry.into()));
+        }
+        self.note_key(keyspace, key, Intent::Plain);
+        engine.expiry(keyspace, key, Some(self.at()))
     }
 
     /// The values of `keys`.

@@ -15,7 +15,7 @@
 use std::slice;
 use std::sync::Arc;
 
-use crate::base::{ErrorKind, Kind, Result, SequenceNumber};
+use crate::base::{ErrorKind, Kind, Result};
 use crate::compact::judge::{JudgeCounts, Proposal};
 use crate::engine::commit::condition::Condition;
 use crate::engine::locks::{LockName, LockTable, Owner};
@@ -57,27 +57,6 @@ impl Drop for KeyLocks<'_> {
     }
 }
 
-/// A snapshot. A drop releases it.
-struct HeldSnapshot<'a> {
-    engine: &'a Engine,
-    sequence: SequenceNumber,
-}
-
-impl<'a> HeldSnapshot<'a> {
-    fn new(engine: &'a Engine) -> Self {
-        Self {
-            engine,
-            sequence: engine.acquire_snapshot().sequence,
-        }
-    }
-}
-
-impl Drop for HeldSnapshot<'_> {
-    fn drop(&mut self) {
-        self.engine.release_snapshot(self.sequence);
-    }
-}
-
 impl Engine {
     /// Commits those of `proposals` whose judged value is the newest version of its key, and drops the others. Drops all
     /// if the commit would have to wait, or fails.
@@ -111,12 +90,12 @@ impl Engine {
     ) -> Result<Vec<Proposal>> {
         let mut locks = KeyLocks::new(&self.locks);
         proposals.retain(|it| locks.try_take(LockName::new(keyspace.id(), &it.key))); // I1
-        let snapshot = HeldSnapshot::new(self);
+        let snapshot = self.hold_snapshot();
         // Loaded later, it has everything up to the snapshot.
         let state = keyspace.state_full();
         let mut current = Vec::with_capacity(proposals.len());
         for proposal in proposals {
-            let found = newest(&state, &self.tables, &proposal.key, snapshot.sequence)?;
+            let found = newest(&state, &self.tables, &proposal.key, snapshot.at().sequence)?;
             if found.is_some_and(|found| found.sequence() == proposal.judged) {
                 current.push(proposal);
             }
@@ -124,7 +103,7 @@ impl Engine {
         drop(state);
         while !current.is_empty() {
             let condition = Condition {
-                since: snapshot.sequence,
+                since: snapshot.at().sequence,
                 covers_writes: true,
                 ..Condition::default()
             };

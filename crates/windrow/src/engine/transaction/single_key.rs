@@ -17,7 +17,7 @@ use super::retry::{TRIES_AT_ONCE, TRIES_MAX};
 use crate::base::{ErrorKind, Kind, Result};
 use crate::engine::commit::condition::Condition;
 use crate::engine::locks::Mode;
-use crate::engine::{Engine, KeyspaceCore, Write};
+use crate::engine::{Engine, KeyspaceCore, Lifetime, Write};
 use crate::options::{self, Durability};
 
 /// What becomes of a key.
@@ -32,7 +32,7 @@ pub(crate) enum Change<V> {
 }
 
 impl Engine {
-    /// Changes `key` as `decide` says of its present value, in one step. `decide` is called again if the key changes in
+    /// Changes `key` as `decide` says of its present value, in one step. A new value lives for `lifetime`. `decide` is called again if the key changes in
     /// the meantime. Returns the value before and the change.
     ///
     /// # Errors
@@ -43,6 +43,7 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         key: &[u8],
         durability: Durability,
+        lifetime: Lifetime,
         mut decide: impl FnMut(Option<&[u8]>) -> Change<V>,
     ) -> Result<(Option<Vec<u8>>, Change<V>)> {
         let mut value = Vec::new();
@@ -56,7 +57,7 @@ impl Engine {
                 Change::Keep => return Ok((read.is_found.then_some(value), change)),
                 Change::Put(new) => {
                     options::check_value(new.as_ref())?;
-                    stored = self.stored(keyspace, new.as_ref())?;
+                    stored = self.stored(keyspace, new.as_ref(), lifetime)?;
                     (stored.kind, &stored.bytes[..])
                 }
                 Change::Remove => (Kind::Tombstone, &[][..]),

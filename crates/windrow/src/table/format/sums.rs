@@ -20,13 +20,14 @@ pub(crate) enum Measure {
     TransientBytes,
     /// Bytes in value logs that the entries refer to.
     LogBytes,
-    /// Bytes of entries that expire.
+    /// Entries that expire, and their bytes.
+    ExpiringEntries,
     ExpiringBytes,
     /// About how many of the bytes that it holds, those in value files included, newer segments supersede.
     SupersededBytes,
 }
 
-const MEASURES: [Measure; 9] = [
+const MEASURES: [Measure; 10] = [
     Measure::Bytes,
     Measure::LogicalBytes,
     Measure::Entries,
@@ -34,6 +35,7 @@ const MEASURES: [Measure; 9] = [
     Measure::RangeTombstones,
     Measure::TransientBytes,
     Measure::LogBytes,
+    Measure::ExpiringEntries,
     Measure::ExpiringBytes,
     Measure::SupersededBytes,
 ];
@@ -84,6 +86,7 @@ impl FileMeta {
             Measure::RangeTombstones => self.range_tombstones(),
             Measure::TransientBytes => self.transient_bytes(),
             Measure::LogBytes => self.log_bytes(),
+            Measure::ExpiringEntries => self.expiring().map_or(0, |it| it.entries),
             Measure::ExpiringBytes => self.expiring().map_or(0, |it| it.bytes),
             Measure::SupersededBytes => self.superseded_bytes(),
         }
