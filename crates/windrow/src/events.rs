@@ -47,7 +47,7 @@ pub enum Event {
         /// The part of these bytes that was appended to existing tables.
         bytes_appended: u64,
         /// The purpose: `tree` for the shape of the tree, `consolidation` for fewer runs, `pointer-rewrite` for
-        /// pointers to values that garbage collection has moved.
+        /// pointers to values that garbage collection has moved, `expiry` for the space of expired entries.
         purpose: &'static str,
         /// Entries that it has dropped: those that no reader could see, and tombstones that hid nothing.
         entries_dropped: u64,
@@ -57,6 +57,20 @@ pub enum Event {
         entries_changed: u64,
         /// The time that it took.
         duration: Duration,
+    },
+    /// Files of which every entry had expired have gone without being read.
+    #[non_exhaustive]
+    ExpiredFilesDropped {
+        /// The keyspace.
+        keyspace: String,
+        /// Their level.
+        level: usize,
+        /// The number of files.
+        files: usize,
+        /// Bytes of these files.
+        bytes: u64,
+        /// Entries in them, tombstones included.
+        entries_dropped: u64,
     },
     /// A garbage collection has copied the live values of value logs to a GC output.
     #[non_exhaustive]

@@ -488,6 +488,7 @@ pub(super) fn expiring_record(expiring: &Expiring) -> Record<'static> {
         .number("bytes", expiring.bytes)
         .number("earliest_ms", expiring.earliest)
         .number("latest_ms", expiring.latest)
+        .number("mean_ms", expiring.mean)
 }
 
 pub(super) fn compression_name(codec: Compression) -> &'static str {

@@ -13,10 +13,12 @@
 mod chunk;
 mod costs;
 mod edit;
+mod expiry_curve;
 
 use std::ops::Range;
 use std::result::Result;
 
+use crate::base::Moment;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
 use crate::table::{FileSums, Measure};
@@ -171,6 +173,12 @@ impl Level {
             [only] => only.files().iter().map(|file| file.largest()).max(),
             chunks => chunks.last()?.files().last().map(|file| file.largest()),
         }
+    }
+
+    /// About how many bytes that its files hold have expired at `now`.
+    pub(crate) fn expired_bytes(&self, now: Moment) -> f64 {
+        let chunks = self.chunks.iter();
+        chunks.map(|chunk| chunk.expired_bytes(now)).sum()
     }
 
     /// Sums over the files.

@@ -81,6 +81,15 @@ pub(crate) trait Tree<K: Clone>: Debug {
     /// A sum over these files of `level`.
     fn sum_within(&self, level: usize, files: Range<usize>, of: Sum) -> u64;
 
+    /// About how many of the bytes that idle files hold belong to entries that have expired by now. Readers of earlier
+    /// moments may see some of them.
+    fn expired_bytes(&self) -> u64;
+
+    /// Whether a reader reads at an earlier moment than now.
+    fn has_earlier_readers(&self) -> bool {
+        false
+    }
+
     /// What the files of `level` hold, less what their newer segments supersede.
     fn held_once(&self, level: usize) -> f64;
 
@@ -321,6 +330,12 @@ impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
 
     fn sum_within(&self, level: usize, files: Range<usize>, of: Sum) -> u64 {
         sum(self.level(level)[files].iter(), of)
+    }
+
+    fn expired_bytes(&self) -> u64 {
+        let files = self.levels.iter().flatten().filter(|file| !file.busy);
+        let expired = files.map(|file| file.expired_bytes.min(file.held_bytes()));
+        expired.fold(0, u64::saturating_add)
     }
 
     fn held_once(&self, level: usize) -> f64 {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::run::Run;
+use super::run::{Run, finished};
 use super::{
     KeyDistribution, LevelIoStats, Load, Outcome, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
@@ -69,6 +69,26 @@ fn the_formula_bounds_write_amplification() {
             }
         }
     }
+}
+
+/// No simulated entry expires, but the tree does what the policy plans for files that did.
+#[test]
+fn expired_files_leave_the_tree() {
+    let load = Load::inserts(20 * MIB, small(Preset::Balanced));
+    let mut run = finished(&load);
+    let tree = &mut run.tree;
+    let levels = &mut tree.summary.levels;
+    let deepest = levels.iter().rposition(|files| !files.is_empty()).unwrap();
+    let files = levels[deepest].len();
+    let number = levels[deepest][files / 2].number;
+    levels[deepest][files / 2].is_expired = true;
+    let (bytes, io_stats) = (tree.bytes(), tree.io_stats.clone());
+    tree.settle();
+    let left = &tree.summary.levels[deepest];
+    assert!(left.iter().all(|file| file.number != number));
+    assert_eq!(left.len(), files - 1);
+    assert!(tree.bytes() < bytes);
+    assert_eq!(tree.io_stats, io_stats);
 }
 
 #[test]

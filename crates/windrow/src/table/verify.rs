@@ -18,7 +18,7 @@ use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trai
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::format::{BlockPlace, Expiring, Properties, References};
+use super::format::{BlockPlace, ExpiringTally, Properties, References};
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key whose pointer is in the table.
@@ -55,6 +55,7 @@ impl Table {
                 tally: Properties::default(),
                 references: References::default(),
                 ranges: Vec::new(),
+                expiring: ExpiringTally::default(),
                 last: None,
                 damage,
                 check_value,
@@ -95,6 +96,7 @@ struct SegmentCheck<'a> {
     tally: Properties,
     references: References,
     ranges: Vec<RangeTombstone>,
+    expiring: ExpiringTally,
     last: Option<(Vec<u8>, SequenceNumber)>,
     damage: &'a mut Vec<Error>,
     check_value: &'a mut CheckValue<'a>,
@@ -211,9 +213,8 @@ impl SegmentCheck<'_> {
             if self.segment.properties.expiring.is_none() {
                 return Err("an entry expires, and the properties say that none does");
             }
-            let one = Expiring::one(key, trailer, value).map_err(|error| error.what)?;
-            let before = tally.expiring.take();
-            tally.expiring = Some(Box::new(before.map_or(one, |before| before.and(one))));
+            let added = self.expiring.add(key, trailer, value);
+            added.map_err(|error| error.what)?;
             let (_, value) = split_expiring(value);
             if trailer.lasting().is_pointer() {
                 self.value(key, value);
@@ -278,6 +279,7 @@ impl SegmentCheck<'_> {
         let tally = Properties {
             largest: self.largest(),
             ranges: properties.ranges,
+            expiring: self.expiring.finish(),
             filter_bytes: properties.filter_bytes,
             blocks: properties.blocks,
             transient: self.references.transient(),

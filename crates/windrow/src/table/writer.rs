@@ -28,9 +28,9 @@ use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
-    EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, Footer, Handle,
-    IndexBuilder, LogReferences, Properties, RangeBlock, ReferenceList, References, SegmentMeta,
-    SegmentReferences, file_name, put_ranges, write_pieces,
+    EXTERNAL_FILE, EXTERNAL_SEGMENTS, ExpiringTally, FOOTER_BYTES, FenceKeys, FileMeta, Footer,
+    Handle, IndexBuilder, LogReferences, Properties, RangeBlock, ReferenceList, References,
+    SegmentMeta, SegmentReferences, file_name, put_ranges, write_pieces,
 };
 use super::overlap::keys_in;
 use super::page_fit::{self, PAGE_BYTES};
@@ -62,6 +62,7 @@ pub(crate) struct TableWriter {
     properties: Properties,
     references: References,
     ranges: Vec<RangeTombstone>,
+    expiring: ExpiringTally,
     /// Whether the segment ends at its last key: a range tombstone that reaches beyond it continues in the next file.
     ends_at_last_key: bool,
     /// See [`LogReferences`].
@@ -211,6 +212,7 @@ impl TableWriter {
             properties: Properties::default(),
             references: References::default(),
             ranges: Vec::new(),
+            expiring: ExpiringTally::default(),
             ends_at_last_key: false,
             generation: FileNumber(0),
             last_key: Vec::new(),
@@ -267,17 +269,10 @@ impl TableWriter {
         properties.sequence_max = properties.sequence_max.max(sequence);
         properties.logical_bytes += key.len() as u64 + value_bytes;
         if trailer.is_expiring() {
-            self.add_expiring(key, trailer, value)?;
+            self.expiring
+                .add(key, trailer, value)
+                .map_err(malformed_pointer)?;
         }
-        Ok(())
-    }
-
-    /// Describes an entry that expires.
-    #[cold]
-    fn add_expiring(&mut self, key: &[u8], trailer: Trailer, stored: &[u8]) -> Result<()> {
-        let one = Expiring::one(key, trailer, stored).map_err(malformed_pointer)?;
-        let before = self.properties.expiring.take();
-        self.properties.expiring = Some(Box::new(before.map_or(one, |before| before.and(one))));
         Ok(())
     }
 
@@ -405,6 +400,7 @@ impl TableWriter {
         let properties = Properties {
             largest: self.largest().into(),
             ranges,
+            expiring: self.expiring.finish(),
             filter_bytes: filters.iter().map(|unit| unit.length).sum(),
             blocks: self.index.blocks(),
             transient: self.references.transient(),

@@ -1,8 +1,11 @@
 //! What expired entries leave on disk.
 
-use windrow::{Db, ErrorKind, Isolation, Keyspace, KeyspaceStats};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
-use crate::{TurnedClock, at, milliseconds, open};
+use windrow::{Compression, Db, ErrorKind, Event, Isolation, Keyspace, KeyspaceStats};
+
+use crate::{TurnedClock, at, milliseconds, open, options, tiny};
 
 fn stats(db: &Db) -> KeyspaceStats {
     let stats = db.stats();
@@ -99,6 +102,41 @@ fn a_clock_that_was_far_ahead_is_not_recorded_for_ever() {
 }
 
 #[test]
+fn a_drop_of_whole_files_is_an_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let (sender, seen) = channel();
+    let listener = move |event: &Event| {
+        if let Event::ExpiredFilesDropped {
+            keyspace,
+            level,
+            files,
+            bytes,
+            entries_dropped,
+            ..
+        } = event
+        {
+            assert_eq!(keyspace, "map");
+            let of = (*level, *files, *bytes, *entries_dropped);
+            sender.send(of).unwrap();
+        }
+    };
+    let options = options(&clock).with_listener(Arc::new(listener));
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    write_hour(&db, &map, 0);
+    settle(&db);
+    let (before, files) = (table_bytes(&db), tables(&db));
+    assert!(seen.try_recv().is_err());
+    clock.turn_to(1000);
+    settle(&db);
+    let seen: Vec<_> = seen.try_iter().collect();
+    let sum = |of: fn(&(usize, usize, u64, u64)) -> u64| seen.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|it| it.1 as u64), files);
+    assert_eq!((sum(|it| it.2), sum(|it| it.3)), (before, 60));
+}
+
+#[test]
 fn a_snapshot_keeps_what_it_sees_and_what_its_transaction_must_find() {
     let folder = tempfile::tempdir().unwrap();
     let clock = TurnedClock::at(0);
@@ -180,6 +218,62 @@ fn expired_bytes_of_an_idle_database_fall_below_their_bound() {
         read,
         "the work has an end"
     );
+}
+
+/// Bytes that compactions have read when a part of the entries has expired: `expiry` of each number from 0 to 999.
+fn read_for(compression: Compression, now: u64, expiry: impl Fn(u64) -> u64) -> (u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let mut options = tiny();
+    options.compression = compression;
+    let map = db.keyspace_with("map", options).unwrap();
+    for number in 0..6000_u64 {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let ttl = milliseconds(expiry(number % 1000));
+        map.insert_with_ttl(key, [1; 100], ttl).unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    settle(&db);
+    let read = |db: &Db| db.stats().compaction_bytes_read;
+    let before = read(&db);
+    clock.turn_to(now);
+    settle(&db);
+    (read(&db) - before, table_bytes(&db))
+}
+
+#[test]
+fn compressed_files_are_rewritten_when_much_of_them_has_expired() {
+    // Values take little space, in logical bytes several times that of their tables.
+    let expiry = |number| 1000 + number;
+    let (read, bytes) = read_for(Compression::Lz4, 1100, expiry);
+    assert!(bytes < 6000 * 50, "{bytes} bytes are not compressed");
+    assert_eq!(read, 0);
+    let (read, _) = read_for(Compression::Lz4, 1500, expiry);
+    assert!(read > 0);
+}
+
+/// A few entries that go early say nothing of the others.
+#[test]
+fn files_are_not_rewritten_for_a_few_early_entries() {
+    let expiry = |number| {
+        if number < 20 {
+            1000 + number * 50
+        } else {
+            2000
+        }
+    };
+    let (read, _) = read_for(Compression::None, 1900, expiry);
+    assert_eq!(read, 0);
+    let expiry = |number| {
+        if number < 20 {
+            1050 + number * 50
+        } else {
+            1010
+        }
+    };
+    let (read, _) = read_for(Compression::None, 1049, expiry);
+    assert!(read > 0);
 }
 
 #[test]

@@ -20,12 +20,13 @@ fn a_sorted_load_keeps_the_expiry_of_each_entry() {
     let db = open(folder.path(), &clock);
     let map = db.keyspace("map").unwrap();
     let length = |number: u64| [10, 300, 5000][(number % 3) as usize];
-    let entry = |round: u64, number: u64| {
-        let expiry = match (number + round) % 4 {
+    let entry = |round: u8, number: u64| {
+        let later = number + u64::from(round);
+        let expiry = match later % 4 {
             0 => Expiry::Never,
-            _ => at(2000 + number + round),
+            _ => at(2000 + later),
         };
-        let value = vec![round as u8; length(number)];
+        let value = vec![round; length(number)];
         (format!("{number:04}"), value, expiry)
     };
     let numbers = (0..300).map(|number| number * 7 % 300);

@@ -76,10 +76,14 @@ fn tiny() -> KeyspaceOptions {
     options
 }
 
-fn open(folder: &Path, clock: &Arc<TurnedClock>) -> Db {
+fn options(clock: &Arc<TurnedClock>) -> Options {
     let mut options = Options::default().with_runtime(Arc::<TurnedClock>::clone(clock));
     options.keyspace = tiny();
-    Db::open(folder, options).unwrap()
+    options
+}
+
+fn open(folder: &Path, clock: &Arc<TurnedClock>) -> Db {
+    Db::open(folder, options(clock)).unwrap()
 }
 
 fn milliseconds(count: u64) -> Duration {

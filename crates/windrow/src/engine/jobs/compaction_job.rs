@@ -116,7 +116,6 @@ impl Engine {
         level: usize,
         files: &[Shared<FileHandle>],
     ) -> Result<()> {
-        let (id, level) = (keyspace.id(), on_disk(level));
         let expired = files.iter().filter_map(|file| file.meta.expiring());
         let expired = expired.map(|expiring| Expired {
             entries: expiring.entries,
@@ -125,15 +124,16 @@ impl Engine {
         let expired = expired.fold(Expired::default(), Expired::and);
         let mut records = Vec::from_iter(expired.record());
         records.extend(files.iter().map(|file| Record::RemoveFile {
-            keyspace: id,
-            level,
+            keyspace: keyspace.id(),
+            level: on_disk(level),
             number: file.meta.number,
         }));
         self.catalog.commit_in(
             keyspace,
             |_| records,
             |state| {
-                let removes: Vec<_> = files.iter().map(|it| (level, Shared::clone(it))).collect();
+                let removes = files.iter().map(|it| (on_disk(level), Shared::clone(it)));
+                let removes: Vec<_> = removes.collect();
                 keyspace.install_version(self.next_version(keyspace, state, &[], &removes));
             },
         )?;
@@ -141,6 +141,13 @@ impl Engine {
             file.mark_obsolete();
         }
         counters::add(&self.counters.entries_expired, expired.entries);
+        self.options.listener.notify(|| Event::ExpiredFilesDropped {
+            keyspace: keyspace.name().to_string(),
+            level,
+            files: files.len(),
+            bytes: files.iter().map(|file| file.meta.bytes()).sum(),
+            entries_dropped: files.iter().map(|file| file.meta.entries()).sum(),
+        });
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
 use crate::policy::{
     self, Bounds, Claim, FileSummary, LogSummary, MovedValues, ReadPoints, ReferredLog,
-    SegmentSummary, Sum, Tree, TreeSummary, cut_bytes,
+    SegmentSummary, Sum, Tree, TreeSummary, cut_bytes, whole,
 };
 use crate::table::{FileMeta, Measure, SegmentMeta};
 
@@ -182,7 +182,8 @@ impl<'a> VersionTree<'a> {
             return (0, false);
         };
         let moment = readers.earliest_moment(file.sequence_min());
-        let expired = file.expiring().map_or(0, |it| it.expired_bytes(moment));
+        let expiring = file.expiring_held();
+        let expired = expiring.map_or(0, |it| it.expired_bytes(moment));
         let from = file.expired_from();
         // A transaction with an older snapshot must find that the key was written.
         let is_expired = from.is_some_and(|from| is_expired(from, moment))
@@ -331,6 +332,28 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
         let level = self.level(level);
         let within = |measure| level.map_or(0, |it| it.sum_within(files.clone(), measure));
         self.add_up(of, within)
+    }
+
+    fn expired_bytes(&self) -> u64 {
+        let Some(readers) = &self.readers else {
+            return 0;
+        };
+        let now = readers.now();
+        let levels = self.version.levels().iter();
+        let all: f64 = levels.map(|level| level.expired_bytes(now)).sum();
+        let level_0 = self.version.levels().first();
+        let level_0 = level_0.into_iter().flat_map(|level| level.files());
+        let level_0 = level_0.filter(|file| self.is_busy(file.meta.number));
+        let deeper = (1..self.depth()).flat_map(|level| self.busy_files(level));
+        let busy = level_0.chain(deeper).map(|file| {
+            let expiring = file.meta.expiring_held();
+            expiring.map_or(0, |it| it.expired_bytes(now))
+        });
+        whole(all).saturating_sub(busy.fold(0, u64::saturating_add))
+    }
+
+    fn has_earlier_readers(&self) -> bool {
+        self.readers.as_ref().is_some_and(ReadPoints::has_snapshots)
     }
 
     fn held_once(&self, level: usize) -> f64 {

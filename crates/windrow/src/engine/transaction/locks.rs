@@ -252,7 +252,6 @@ impl TransactionLocks {
         key: &[u8],
         mode: Mode,
     ) -> Result<Option<(Vec<u8>, Option<Moment>)>> {
-        self.has_read = true;
         let held = self.lock(engine, keyspace, key, mode)?;
         let mut value = Vec::new();
         let read = engine.get_newest(keyspace, key, &mut value)?;
@@ -264,10 +263,13 @@ impl TransactionLocks {
             return Err(Error::conflicting(&keyspace.name(), key, what));
         }
         held.is_read = true;
-        if held.point.is_some() || (read.is_found && read.expiry.is_some()) {
-            return held.read_expiring(engine, key);
-        }
-        Ok(read.is_found.then_some((value, None)))
+        let found = if held.point.is_some() || (read.is_found && read.expiry.is_some()) {
+            held.read_expiring(engine, key)?
+        } else {
+            read.is_found.then_some((value, None))
+        };
+        self.has_read = true;
+        Ok(found)
     }
 
     /// Adds what the locks cover to `reads`.

@@ -32,8 +32,8 @@ pub(crate) enum Change<V> {
 }
 
 impl Engine {
-    /// Changes `key` as `decide` says of its present value, in one step. A new value lives for `lifetime`. `decide` is called again if the key changes in
-    /// the meantime. Returns the value before and the change.
+    /// Changes `key` as `decide` says of its present value, in one step. A new value lives for `lifetime`. `decide` is
+    /// called again if the key changes in the meantime. Returns the value before and the change.
     ///
     /// # Errors
     /// As those of a read and of [`commit`](Self::commit); the error of `decide`; `InvalidArgument` for a value that is too

@@ -5,6 +5,7 @@
 //!
 //! Concurrency: immutable, except for a count of visits; shared freely.
 
+use super::expiry_curve::ExpiryCurve;
 use crate::base::Moment;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
@@ -32,6 +33,7 @@ pub(crate) struct Chunk {
     bytes_through: Box<[u64]>,
     sums: FileSums,
     extremes: Extremes,
+    expiry_curve: ExpiryCurve,
     /// At least the most visits of a file. Readers of an older version may count visits that are missing here.
     visits_max: AtomicU64,
 }
@@ -108,6 +110,9 @@ impl Chunk {
             bytes_through: bytes_through.collect(),
             sums: FileSums::of(files.iter().map(|file| &*file.meta)),
             extremes: Extremes::of(&files),
+            expiry_curve: ExpiryCurve::new(
+                files.iter().filter_map(|file| file.meta.expiring_held()),
+            ),
             visits_max: AtomicU64::new(visits.unwrap_or(0)),
             files: files.into(),
             fences,
@@ -127,6 +132,11 @@ impl Chunk {
 
     pub(crate) fn extremes(&self) -> Extremes {
         self.extremes
+    }
+
+    /// About how many bytes that the files hold have expired at `now`.
+    pub(super) fn expired_bytes(&self, now: Moment) -> f64 {
+        self.expiry_curve.expired_bytes(now)
     }
 
     /// At least the most visits of a file.

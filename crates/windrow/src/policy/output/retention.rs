@@ -82,6 +82,11 @@ impl ReadPoints {
         self.now
     }
 
+    /// Whether snapshots are among the readers.
+    pub(crate) fn has_snapshots(&self) -> bool {
+        !self.snapshots.is_empty()
+    }
+
     /// The earliest moment at which a reader reads that sees an entry of `sequence`.
     pub(crate) fn earliest_moment(&self, sequence: SequenceNumber) -> Moment {
         let position = self.position(sequence);

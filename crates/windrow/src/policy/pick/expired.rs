@@ -6,7 +6,8 @@
 //! the rewrite lists the values that it drops.
 //!
 //! Expired entries take at most the part [`EXPIRED_SPACE`] of the space that `max_space_amp` leaves above the others.
-//! If they take more, the file with the largest part of them is rewritten, where it is. How many there are is estimated.
+//! If they take more, the file with the largest part of them is rewritten, where it is. How many there are is estimated, from
+//! the first, the mean and the last expiry of each file.
 //!
 //! I1. The estimate of a file that was rewritten is zero until another entry expires. So rewrites end.
 
@@ -55,8 +56,8 @@ pub(super) fn drop_files<K: Ord + Clone>(tree: &dyn Tree<K>) -> Option<Plan<K>> 
     })
 }
 
-/// Rewrites the file with the largest part of expired entries if they take too much space. Level 0, if it is not busy, goes
-/// down instead.
+/// Rewrites the file with the largest part of expired entries if they take too much space. Runs of level 0 that have a
+/// larger part go down instead.
 pub(super) fn rewrite<K: Ord + Clone>(
     tree: &dyn Tree<K>,
     rules: Rules<'_>,
@@ -69,18 +70,35 @@ pub(super) fn rewrite<K: Ord + Clone>(
     }
     let most = |_, chunk: &Bounds| Some(chunk.expired_part_max).filter(|part| *part > 0.0);
     let part = |_, file: &FileSummary<K>| (file.expired_bytes > 0).then(|| expired_part(file));
-    let plan = |place| rewrite_file(tree, rules, place, Purpose::Expiry);
-    let has_expired = |group: &&RunGroup<K>| {
-        let mut runs = group.runs.iter();
-        runs.any(|&run| tree.file(0, run).expired_bytes > 0)
+    let plan = |(level, position)| {
+        let part = expired_part(&tree.file(level, position));
+        let plan = rewrite_file(tree, rules, (level, position), Purpose::Expiry)?;
+        Some((part, plan))
     };
-    best(tree, first..tree.depth(), most, part, plan).or_else(|| {
-        groups
-            .iter()
-            .filter(|_| first == 1)
-            .filter(has_expired)
-            .find_map(|group| compact_group(tree, rules, group, groups))
-    })
+    let file = best(tree, first..tree.depth(), most, part, plan);
+    let mut groups_by_part: Vec<(f64, &RunGroup<K>)> = groups
+        .iter()
+        .filter(|_| first == 1)
+        .map(|group| (expired_part_of_runs(tree, group), group))
+        .filter(|(part, _)| *part > file.as_ref().map_or(0.0, |(part, _)| *part))
+        .collect();
+    groups_by_part.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    let mut groups_by_part = groups_by_part.into_iter();
+    groups_by_part
+        .find_map(|(_, group)| compact_group(tree, rules, group, groups))
+        .or(file.map(|(_, plan)| plan))
+}
+
+/// The part of the bytes of a group of level 0 that belong to expired entries.
+fn expired_part_of_runs<K: Clone>(tree: &dyn Tree<K>, group: &RunGroup<K>) -> f64 {
+    let runs = group.runs.iter().map(|&run| tree.file(0, run));
+    let (mut expired, mut held) = (0_u64, 0_u64);
+    for run in runs {
+        let own = run.held_bytes();
+        expired = expired.saturating_add(run.expired_bytes.min(own));
+        held = held.saturating_add(own);
+    }
+    expired as f64 / held.max(1) as f64
 }
 
 /// The part of the bytes of `file` that belong to expired entries.
@@ -89,26 +107,29 @@ fn expired_part<K: Clone>(file: &FileSummary<K>) -> f64 {
     file.expired_bytes.min(held) as f64 / held.max(1) as f64
 }
 
-/// Whether expired entries of idle files take more than their part of the space.
+/// Whether expired entries of idle files take more than their part of the space. Only earlier readers need a look at the
+/// files: they still see some of what has expired by now.
 fn is_too_much<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
     let space = (options.max_space_amp - 1.0) * EXPIRED_SPACE;
     if space.is_infinite() {
         return false;
     }
+    let held = tree.total(Sum::HeldBytes);
+    let takes_too_much =
+        |expired: u64| expired as f64 > space * held.saturating_sub(expired) as f64;
+    takes_too_much(tree.expired_bytes())
+        && (!tree.has_earlier_readers() || takes_too_much(expired_for_all(tree)))
+}
+
+/// About how many bytes of idle files belong to entries that every reader finds expired.
+fn expired_for_all<K: Clone>(tree: &dyn Tree<K>) -> u64 {
     let chunks = |level| (0..tree.chunks(level)).map(move |chunk| (level, chunk));
-    let expired = (0..tree.depth())
+    (0..tree.depth())
         .flat_map(chunks)
         .filter(|&(level, chunk)| tree.bounds(level, chunk).expired_part_max > 0.0)
         .flat_map(|(level, chunk)| tree.chunk(level, chunk).map(move |file| (level, file)))
-        .map(|(level, position)| {
-            let file = tree.file(level, position);
-            if file.busy {
-                0
-            } else {
-                file.expired_bytes.min(file.held_bytes())
-            }
-        })
-        .fold(0, u64::saturating_add);
-    let live = tree.total(Sum::HeldBytes).saturating_sub(expired);
-    expired as f64 > space * live as f64
+        .map(|(level, position)| tree.file(level, position))
+        .filter(|file| !file.busy)
+        .map(|file| file.expired_bytes.min(file.held_bytes()))
+        .fold(0, u64::saturating_add)
 }

@@ -117,7 +117,10 @@ impl Tree<'_> {
                 upper,
                 claim,
             } => self.move_down(level, upper, &claim),
-            Plan::Drop { .. } => unreachable!("no simulated entry expires"),
+            Plan::Drop { level, files } => {
+                self.drop_files(level, &files);
+                0
+            }
             Plan::Compact(compaction) => self.compact(&compaction),
         };
         self.jobs += 1;
@@ -138,6 +141,13 @@ impl Tree<'_> {
                 smallest: u64::MAX,
                 largest: 0,
             });
+        }
+    }
+
+    /// Drops files of which everything has expired.
+    fn drop_files(&mut self, level: usize, numbers: &[FileNumber]) {
+        for file in self.take(level, numbers) {
+            self.release(file.number);
         }
     }
 

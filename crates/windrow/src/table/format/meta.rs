@@ -234,6 +234,18 @@ impl FileMeta {
         expiring.copied().reduce(Expiring::and)
     }
 
+    /// The same, with the part of the bytes on disk that the file holds, in value files included, which is theirs.
+    pub(crate) fn expiring_held(&self) -> Option<Expiring> {
+        let expiring = self.expiring()?;
+        let apart = self.log_bytes();
+        let logical = self.logical_bytes().saturating_add(apart).max(1);
+        let held = self.bytes().saturating_add(self.transient_bytes());
+        let held = u128::from(held.saturating_add(apart));
+        let bytes = u128::from(expiring.bytes.min(logical));
+        let bytes = held * bytes / u128::from(logical);
+        Some(expiring.of_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
+    }
+
     /// From which moment on each of its entries is expired or a tombstone of one key. `None` if others stay for ever.
     pub(crate) fn expired_from(&self) -> Option<Moment> {
         let (entries, latest) = self.expiring().map_or((0, 0), |it| (it.entries, it.latest));

@@ -11,7 +11,7 @@ mod ranges;
 mod references;
 mod sums;
 
-pub(crate) use expiring::Expiring;
+pub(crate) use expiring::{Expiring, ExpiringTally};
 pub(crate) use filter_unit::{UnitLayout, write_pieces};
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
 pub(crate) use index::{BlockPlace, IndexBuilder, IndexPartition, TopLevelIndex};

@@ -272,6 +272,7 @@ mod tests {
                 bytes: 1000,
                 earliest: 7,
                 latest: 90,
+                mean: 30,
             })),
             transient: references.transient(),
             logs: references.logs().log_sums(),
@@ -291,9 +292,10 @@ mod tests {
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
         for (tag, body) in [
             (RANGE_TOMBSTONES, &[0, 1][..]),
-            (EXPIRING, &[0, 1, 1, 1]),
-            (EXPIRING, &[1, 1, 1]),
-            (EXPIRING, &[1, 1, 1, 1, 1]),
+            (EXPIRING, &[0, 1, 1, 1, 1]),
+            (EXPIRING, &[1, 1, 1, 1]),
+            (EXPIRING, &[1, 1, 1, 1, 2]),
+            (EXPIRING, &[1, 1, 1, 1, 1, 1]),
             (TRANSIENT_REFERENCES, &[0]),
             (TRANSIENT_REFERENCES, &[1, 7, 0, 0]),
             (TRANSIENT_REFERENCES, &[2, 7, 1, 1, 0, 1, 1]),

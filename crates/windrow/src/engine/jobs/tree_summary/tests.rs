@@ -11,8 +11,8 @@ use crate::base::{FileNumber, SegmentId};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Version};
 use crate::options::KeyspaceOptions;
-use crate::policy::{self, Claim, Sum, Tree, TreeSummary};
-use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
+use crate::policy::{self, Claim, ReadPoints, Sum, Tree, TreeSummary};
+use crate::table::{Expiring, FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
 
 const LEVELS: usize = 5;
 
@@ -33,6 +33,18 @@ fn key(number: u64) -> Box<[u8]> {
     format!("{number:06}").into_bytes().into()
 }
 
+/// What is known of some entries that expire.
+fn expiring(random: &mut Random) -> Expiring {
+    let (earliest, between) = (random.below(100), random.below(100));
+    Expiring {
+        entries: 1,
+        bytes: random.below(9000),
+        earliest,
+        latest: earliest + between,
+        mean: earliest + random.below(between + 1),
+    }
+}
+
 fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> SegmentMeta {
     let entries = 1 + random.below(50);
     SegmentMeta {
@@ -49,7 +61,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
         range_tombstones: 0,
-        expiring: None,
+        expiring: (random.below(3) == 0).then(|| Box::new(expiring(random))),
         references: SegmentReferences::default(),
     }
 }
@@ -254,6 +266,29 @@ fn check<'k>(
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The sum of expired bytes that edits keep is that of the idle files.
+    #[test]
+    fn a_version_knows_how_much_has_expired(
+        seed in any::<u64>(), steps in 1..60_usize, now in 0..250_u64,
+    ) {
+        let mut edited = Edited { random: Random(seed), version: Version::default(), next: 0 };
+        for _ in 0..steps {
+            edited.step();
+        }
+        let work = edited.work();
+        let readers = ReadPoints::new(Vec::new(), edited.next, now);
+        let tree = summary(&edited.version, &work).read_at(&readers);
+        let files = (0..tree.depth()).flat_map(|level| tree.files(level, 0..tree.len(level)));
+        let files: Vec<_> = files.collect();
+        let expired = files.iter().filter(|file| !file.busy).map(|file| file.expired_bytes);
+        let (expired, found) = (expired.sum::<u64>(), tree.expired_bytes());
+        prop_assert!(expired.abs_diff(found) <= 2 * files.len() as u64, "{} {}", expired, found);
+        for file in files {
+            prop_assert!(file.expired_bytes <= file.held_bytes());
+        }
+        prop_assert!(!tree.has_earlier_readers());
+    }
 
     /// Sums, costs and bounds that edits keep are those of the files, and so are the plans.
     #[test]
