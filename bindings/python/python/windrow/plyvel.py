@@ -234,6 +234,11 @@ class DB(_Writable):
         folder = _folder(name)
         try:
             self._db = windrow.open(folder, create_if_missing=bool(create_if_missing), **options)
+        except windrow.NotFoundError as error:
+            # LevelDB takes its lock before it looks.
+            if os.path.isdir(folder) and not os.access(folder, os.W_OK):
+                raise IOError(f"{folder}/LOCK: Permission denied") from error
+            _fail(error)
         except windrow.Error as error:
             _fail(error)
         if error_if_exists and not create_if_missing:
