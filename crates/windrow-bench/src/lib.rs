@@ -32,7 +32,7 @@ pub use data::trace::{Trace, TraceOp};
 pub use engine::windrow_engine::WindrowEngine;
 pub use engine::{
     Answer, CompactionShape, Counters, Engine, Entry, Feature, IoShape, LevelShape, MergeOperator,
-    Scan, SeparatedReads, StallShape, TransactionCalls, Transactions,
+    Scan, SeparatedReads, StallShape, TIME_TO_LIVE, TransactionCalls, Transactions,
 };
 pub use load::Load;
 pub(crate) use load::mixgraph::Mixture;

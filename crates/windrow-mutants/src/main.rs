@@ -59,7 +59,7 @@ fn run(filters: &[String]) -> Result<usize, Fault> {
     let mutants = mutant::read_all(filters)?;
     let planted = Planted::new(&mutants)?;
     let runs = TestRuns::new(planted.tree(), planted.target());
-    for build in tests_run::builds(&mutants) {
+    for build in tests_run::builds(mutants.iter().map(|mutant| &*mutant.test)) {
         let start = Instant::now();
         runs.build(&build)?;
         println!("built in {} s: {build}", start.elapsed().as_secs());

@@ -1,11 +1,10 @@
 //! Building and running the tests of the copy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Fault;
-use crate::mutant::Mutant;
 
 /// How long a test may run: a planted bug may make it hang, which counts as found.
 const TEST_SECONDS_MAX: u32 = 600;
@@ -52,12 +51,18 @@ impl TestRuns {
         self.shell(test, mutant, TEST_SECONDS_MAX)
     }
 
-    fn shell(&self, test: &str, mutant: Option<u32>, seconds_max: u32) -> Outcome {
+    /// The folders of builds.
+    fn targets(&self) -> [PathBuf; 2] {
         // The schedules have a folder of their own, as in `.ci/run`.
+        [self.target.clone(), self.target.join("shuttle")]
+    }
+
+    fn shell(&self, test: &str, mutant: Option<u32>, seconds_max: u32) -> Outcome {
+        let [default, schedules] = self.targets();
         let target = if test.contains("--cfg shuttle") {
-            self.target.join("shuttle")
+            schedules
         } else {
-            self.target.clone()
+            default
         };
         let mut command = Command::new("timeout");
         command
@@ -89,6 +94,24 @@ impl TestRuns {
     }
 }
 
+/// Cargo takes builds of the copy for builds of the repository, since they are newer than its sources. So it must forget
+/// them.
+impl Drop for TestRuns {
+    fn drop(&mut self) {
+        for target in self.targets() {
+            let Ok(entries) = std::fs::read_dir(target.join("debug/.fingerprint")) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                if entry.file_name().to_string_lossy().starts_with("windrow") {
+                    // What stays is only rebuilt too late.
+                    drop(std::fs::remove_dir_all(entry.path()));
+                }
+            }
+        }
+    }
+}
+
 /// The number of tests, if `line` announces those of a test binary.
 fn tests_of(line: &str) -> Option<u32> {
     let count = line.strip_prefix("running ")?;
@@ -98,28 +121,67 @@ fn tests_of(line: &str) -> Option<u32> {
     count.parse().ok()
 }
 
-/// The builds that the tests of `mutants` need: each command up to the name of a test, without running.
-pub(crate) fn builds(mutants: &[Mutant]) -> BTreeSet<String> {
-    let build = |mutant: &Mutant| {
-        let mut words = Vec::new();
-        let mut test = mutant.test.split(' ');
-        while let Some(word) = test.next() {
-            words.push(word);
-            if word == "--test" {
-                words.extend(test.next());
-            }
-            if ["--test", "--lib"].contains(&word) {
-                break;
-            }
-        }
+/// The builds that the tests of `mutants` need: one for each package and environment, with all its targets, since cargo
+/// builds targets of one command in parallel.
+pub(crate) fn builds<'a>(tests: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut targets: BTreeMap<Vec<&str>, BTreeSet<Vec<&str>>> = BTreeMap::new();
+    for test in tests {
+        // `SCHEDULES` matters to runs alone.
+        let words: Vec<&str> = test
+            .split(' ')
+            .filter(|word| !word.starts_with("SCHEDULES="))
+            .collect();
+        let is_target = |word: &&str| ["--test", "--lib"].contains(word);
+        let Some(target) = words.iter().position(is_target) else {
+            targets.entry(words).or_default();
+            continue;
+        };
+        let length = if words[target] == "--test" { 2 } else { 1 };
+        let end = words.len().min(target + length);
+        let build = targets.entry(words[..target].to_vec()).or_default();
+        build.insert(words[target..end].to_vec());
+    }
+    let command = |(build, targets): (Vec<&str>, BTreeSet<Vec<&str>>)| {
+        let words = [build, targets.into_iter().flatten().collect()].concat();
         words.join(" ").replace("cargo test", "cargo test --no-run")
     };
-    mutants.iter().map(build).collect()
+    targets.into_iter().map(command).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_of_one_package_and_environment_are_built_together() {
+        let tests = [
+            "cargo test -p a --test map -- --exact x",
+            "cargo test -p a --lib y",
+            "cargo test -p a --lib z",
+            "SCHEDULES=3 FLAGS=\"f\" cargo test -p b --test c",
+            "SCHEDULES=4 FLAGS=\"f\" cargo test -p b --test c d",
+        ];
+        assert_eq!(
+            builds(tests.into_iter()),
+            [
+                "FLAGS=\"f\" cargo test --no-run -p b --test c",
+                "cargo test --no-run -p a --lib --test map",
+            ]
+        );
+    }
+
+    #[test]
+    fn builds_of_the_copy_are_forgotten() {
+        let target = tempfile::tempdir().unwrap();
+        let folder = target.path().join("shuttle/debug/.fingerprint");
+        for name in ["windrow-1", "windrow-sim-2", "clap-3"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        drop(TestRuns::new(target.path(), target.path().to_owned()));
+        let left = std::fs::read_dir(folder).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["clap-3"]);
+    }
 
     #[test]
     fn a_test_that_does_not_exist_fails() {

@@ -17,6 +17,8 @@ pub enum Feature {
     RangeDeletes,
     /// Loads of sorted entries past the write buffer.
     BulkLoads,
+    /// Values that expire.
+    Expiry,
 }
 
 impl Feature {
@@ -30,6 +32,7 @@ impl Feature {
             Self::Merges => "merge operators",
             Self::RangeDeletes => "range deletes",
             Self::BulkLoads => "bulk loads",
+            Self::Expiry => "values that expire",
         }
     }
 }

@@ -16,6 +16,9 @@ use windrow::{Error, ErrorKind, Result};
 pub use self::feature::{Feature, MergeOperator, Transactions};
 use crate::measure::process::ProcessIo;
 
+/// The time after which values of [`Engine::put_expiring`] expire: longer than any run.
+pub const TIME_TO_LIVE: Duration = Duration::from_secs(24 * 3600);
+
 /// An ordered key-value store under measurement. Every call may come from several threads.
 pub trait Engine: Sync + Sized {
     /// The name in reports, and of the subfolder of the store.
@@ -109,6 +112,13 @@ pub trait Engine: Sync + Sized {
     /// `Unsupported` without [`Feature::Merges`].
     fn merge(&self, _key: &[u8], _operand: &[u8]) -> Result<()> {
         Err(missing(Self::NAME, Feature::Merges))
+    }
+    /// Sets `key` to `value`, which expires after [`TIME_TO_LIVE`].
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::Expiry`].
+    fn put_expiring(&self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Err(missing(Self::NAME, Feature::Expiry))
     }
     /// Removes all keys from `from` on that are before `to`.
     ///

@@ -14,7 +14,7 @@ use windrow::{
 
 use crate::{
     Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, Feature, IoShape, LevelShape,
-    MergeOperator, Scan, SeparatedReads, StallShape, TransactionCalls, Transactions,
+    MergeOperator, Scan, SeparatedReads, StallShape, TIME_TO_LIVE, TransactionCalls, Transactions,
 };
 
 /// The name of the keyspace.
@@ -117,6 +117,7 @@ impl Engine for WindrowEngine {
         Feature::Merges,
         Feature::RangeDeletes,
         Feature::BulkLoads,
+        Feature::Expiry,
     ];
     type Scan<'a> = CursorScan;
 
@@ -215,6 +216,10 @@ impl Engine for WindrowEngine {
 
     fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
         self.keyspace.delete_range(from..to)
+    }
+
+    fn put_expiring(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert_with_ttl(key, value, TIME_TO_LIVE)
     }
 
     fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {

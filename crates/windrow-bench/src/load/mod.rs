@@ -41,6 +41,8 @@ pub enum Load {
     FillBatch,
     /// Writes N random keys into a new store.
     FillRandom,
+    /// As fillrandom, with a day to live for each value.
+    FillExpiring,
     /// Writes every key once, in random order, into a new store.
     FillUniqueRandom,
     /// Writes a thousandth of them, each synced, into a new store.
@@ -232,6 +234,7 @@ impl Load {
     /// What it needs an engine to have.
     pub fn feature(self) -> Option<Feature> {
         match self.work() {
+            _ if self == Self::FillExpiring => Some(Feature::Expiry),
             Work::Store(Maintenance::Compact) => Some(Feature::Compaction),
             Work::Count(Counting::Pair(kind)) => kind.map(Transactions::feature),
             Work::Count(Counting::Update) => Some(Feature::Updates),

@@ -48,6 +48,7 @@ impl Load {
             Self::FillSeq => ("fillseq", Write(Keys::InOrder), ALL),
             Self::FillBatch => ("fillbatch", Write(Keys::InOrder), ALL),
             Self::FillRandom => ("fillrandom", Write(Keys::Random), ALL),
+            Self::FillExpiring => ("fillexpiring", Write(Keys::Random), ALL),
             Self::FillUniqueRandom => ("filluniquerandom", Write(Keys::Shuffled), ALL),
             Self::FillSync => ("fillsync", Write(Keys::Random), THOUSANDTH),
             Self::Fill100K => ("fill100K", Write(Keys::Random), THOUSANDTH),

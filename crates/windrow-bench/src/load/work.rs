@@ -158,10 +158,10 @@ impl<E: Engine> Worker<'_, E> {
     ) -> Result<()> {
         let EntryBuffers { key, value } = buffers;
         self.make(index, size, key, value);
-        if self.load == Load::FillSync {
-            self.engine.put_synced(key, value)?;
-        } else {
-            self.engine.put(key, value)?;
+        match self.load {
+            Load::FillSync => self.engine.put_synced(key, value)?,
+            Load::FillExpiring => self.engine.put_expiring(key, value)?,
+            _ => self.engine.put(key, value)?,
         }
         self.note(index, key.len() + value.len(), tally);
         Ok(())
@@ -202,7 +202,7 @@ impl<E: Engine> Worker<'_, E> {
         };
         let batch = match self.load {
             Load::FillBatch => FILL_BATCH,
-            Load::FillSync => 1,
+            Load::FillSync | Load::FillExpiring => 1,
             _ => self.args.batch_size,
         };
         if batch > 1 {

@@ -104,6 +104,7 @@ const POSTING_LOADS: &str = "appendpostings,readpostings,mergepostings,readposti
 /// The hot keys are beside the deleted range.
 const RANGE_LOADS: &str = "fillbatch,readhot,seek10,deleterange,readhot,seekacross";
 const BULK_LOADS: &str = "fillseq,readrandom,bulkload,readrandom";
+const EXPIRY_LOADS: &str = "fillexpiring,readrandom,seek10";
 const QUEUE_LOADS: &str = "fillbatch,popqueue,fillbatch,popqueues";
 /// Data over memory in the suite beyond.
 const BEYOND: f64 = 4.0;
@@ -268,12 +269,26 @@ impl Sizes<'_> {
                 "half of the keys deleted",
                 3,
                 RANGE_LOADS,
-                &["--num", &entries, "--reads", &gets],
+                // A scan of an engine that passes all tombstones takes a second.
+                &[
+                    "--num",
+                    &entries,
+                    "--reads",
+                    &gets,
+                    "--duration",
+                    QUEUE_SECONDS,
+                ],
             ),
             self.group(
                 "bulk loads",
                 3,
                 BULK_LOADS,
+                &["--num", &entries, "--reads", &gets],
+            ),
+            self.group(
+                "values that expire",
+                3,
+                EXPIRY_LOADS,
                 &["--num", &entries, "--reads", &gets],
             ),
             self.group(

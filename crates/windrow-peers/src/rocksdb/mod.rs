@@ -22,7 +22,8 @@ use rocksdb::{
 };
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{
-    Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, MergeOperator, Scan,
+    Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Load, MergeOperator, Scan,
+    TIME_TO_LIVE,
 };
 
 use self::transactions::TransactionalRocksDb;
@@ -101,7 +102,14 @@ impl<K: Kind> RocksDb<K> {
             settings.cache_bytes = usize::try_from(memory / 8 * 3).unwrap_or(usize::MAX);
         }
         let (options, write_options, reported) = opening::<K>(&settings, args, min_blob_bytes)?;
-        let db = DB::open(&options, folder).map_err(failed)?;
+        // Gets do not look at the age of values; compactions drop old ones.
+        let expires = args.loads().contains(&Load::FillExpiring);
+        let db = if expires {
+            DB::open_with_ttl(&options, folder, TIME_TO_LIVE)
+        } else {
+            DB::open(&options, folder)
+        };
+        let db = db.map_err(failed)?;
         Ok(Self {
             db,
             read_options: ReadOptions::default(),
@@ -232,6 +240,7 @@ impl<K: Kind> Engine for RocksDb<K> {
             Feature::Merges,
             Feature::RangeDeletes,
             Feature::BulkLoads,
+            Feature::Expiry,
         ]
     };
     type Scan<'a>

@@ -24,6 +24,9 @@ const SPANS_MAX: usize = 128;
 /// The most bytes of the spans of a set.
 const BYTES_MAX: usize = 256 << 10;
 
+/// A span is worth no more: compactions remove what cursors have passed, and a span that nobody uses must leave.
+const WORTH_MAX: u64 = 1 << 16;
+
 /// A span leaves after more cuts without a use.
 const CUTS_MAX: u32 = 16;
 
@@ -135,7 +138,8 @@ impl SpanSet {
         let met = &self.spans[first..first + count];
         let worth = met
             .iter()
-            .fold(worth, |sum, it| sum.saturating_add(it.worth));
+            .fold(worth, |sum, it| sum.saturating_add(it.worth))
+            .min(WORTH_MAX);
         let joined = Span {
             from: met.first().map_or(from, |it| from.min(&it.from)).into(),
             to: met.last().map_or(to, |it| to.max(&it.to)).into(),

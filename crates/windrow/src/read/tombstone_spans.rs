@@ -13,7 +13,8 @@
 //!    out of the proposals. All that happens before the write is visible.
 //! 2. A cursor that has passed many entries *proposes* the keys that it has found empty. It stores the proposal,
 //!    stores a new `generation`, and only then reads `newest` as V. A writer that did not see the proposal has raised
-//!    `newest` before, so V includes it; any other writer cuts its key out.
+//!    `newest` before, so V includes it; any other writer cuts its key out. A proposal that is stored stays until then:
+//!    one for which the bounds leave no place is forgotten.
 //! 3. A reader that is complete up to V sees all those writes. If it finds keys of the proposal empty, they are a span
 //!    since the sequence number of that reader. If nobody writes, that is the reader that made the proposal, at
 //!    once; otherwise a later one.
@@ -238,18 +239,32 @@ impl TombstoneSpans {
             self.store(&mut changes, next);
             return;
         }
-        let add = |set: &mut Shared<SpanSet>, since| {
-            change(set, |set| set.add(from, to, since, passed));
-        };
-        let mut proposed = next.clone();
-        add(&mut proposed.proposals, SequenceNumber::MAX);
-        self.store(&mut changes, proposed);
+        change(&mut next.proposals, |proposals| {
+            proposals.add(from, to, SequenceNumber::MAX, passed);
+        });
+        let is_seen = next.proposals.covers(from, to);
+        self.store(&mut changes, next.clone());
+        if !is_seen {
+            // The proposals are full. Writers would not cut their keys out of this one.
+            return;
+        }
         keep_total_order();
         let after = self.newest.load(Ordering::SeqCst);
+        // With those that it has joined.
+        let mut proposed = Vec::new();
+        change(&mut next.proposals, |proposals| {
+            proposed = proposals.take(from, to, SequenceNumber::MAX);
+        });
         if after <= reader.complete {
-            add(&mut next.spans, reader.sequence);
+            change(&mut next.spans, |spans| {
+                spans.add(from, to, reader.sequence, passed);
+            });
         } else {
-            add(&mut next.proposals, after);
+            change(&mut next.proposals, |proposals| {
+                for it in proposed {
+                    proposals.add(&it.from, &it.to, after, passed);
+                }
+            });
         }
         self.store(&mut changes, next);
     }

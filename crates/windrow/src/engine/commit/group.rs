@@ -68,8 +68,8 @@ impl Sequenced {
 pub(super) struct Placed {
     /// The first sequence number of the group.
     pub(super) first: SequenceNumber,
-    /// The leader's entries.
+    /// The leader's entries, which come last.
     pub(super) own: Result<Logged>,
-    /// Those of each follower, if there are any.
-    pub(super) others: Option<Vec<Result<Logged>>>,
+    /// Those of each other member.
+    pub(super) others: Vec<Result<Logged>>,
 }

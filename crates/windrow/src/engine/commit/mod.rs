@@ -39,8 +39,8 @@ pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;
 
+use std::mem;
 use std::sync::Arc;
-use std::{iter, mem};
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
@@ -305,31 +305,29 @@ impl Engine {
             || leader.requests().any(|it| it.condition.is_some())
         {
             let own = Member::leading(write, condition);
-            let members = iter::once(own).chain(leader.requests().map(Request::member));
+            let members = leader.requests().map(Request::member).chain([own]);
             decided = Some(self.decide(&members.collect::<Vec<_>>(), log.last_sequence));
         }
         let decisions = decided.as_deref_mut().unwrap_or_default();
         let first = log.last_sequence + 1;
         let stays = |position: usize| decisions.get(position).is_none_or(Result::is_ok);
-        let (mut count, mut sync) = if stays(0) {
-            (write.count(), durability == Durability::Sync)
-        } else {
-            (0, false)
-        };
-        for (position, request) in (1..).zip(leader.requests()) {
+        let (mut count, mut sync, mut position) = (0, false, 0);
+        for request in leader.requests() {
             if stays(position) {
                 count += request.count;
                 sync |= request.durability == Durability::Sync;
             }
+            position += 1;
+        }
+        if stays(position) {
+            count += write.count();
+            sync |= durability == Durability::Sync;
         }
         if count == 0 {
-            let decisions = decided.unwrap_or_default();
-            let mut refused = decisions.into_iter().map(|it| it.map(|()| None));
-            return Ok(Placed {
-                first,
-                own: refused.next().unwrap_or(Ok(None)),
-                others: Some(refused.collect()),
-            });
+            let refused = decided.unwrap_or_default().into_iter();
+            let mut others: Vec<_> = refused.map(|it| it.map(|()| None)).collect();
+            let own = others.pop().unwrap_or(Ok(None));
+            return Ok(Placed { first, own, others });
         }
         self.make_space(&mut log)?;
         let last = log.last_sequence + u64::from(count);
@@ -385,16 +383,8 @@ impl Engine {
             let decision = decisions.get_mut(position)?;
             mem::replace(decision, Ok(())).err()
         };
-        let own = match refusal(0) {
-            Some(refusal) => Err(refusal),
-            None => Ok(self.put_entries(record, write, touched)?),
-        };
-        if !leader.has_followers() {
-            let others = None;
-            return Ok(Placed { first, own, others });
-        }
         let mut others = Vec::new();
-        for (position, request) in (1..).zip(leader.requests()) {
+        for (position, request) in leader.requests().enumerate() {
             others.push(match refusal(position) {
                 Some(refusal) => Err(refusal),
                 None if !request.may_separate => {
@@ -407,7 +397,10 @@ impl Engine {
                 }
             });
         }
-        let others = Some(others);
+        let own = match refusal(others.len()) {
+            Some(refusal) => Err(refusal),
+            None => Ok(self.put_entries(record, write, touched)?),
+        };
         Ok(Placed { first, own, others })
     }
 
@@ -495,8 +488,7 @@ fn insert_group(
             Sequenced { first, logged }
         })
     };
-    let own = take(placed.own, write.count());
-    let mut others = placed.others.into_iter().flatten();
+    let mut others = placed.others.into_iter();
     let mut sequenced = |request: &Request| take(others.next().unwrap_or(Ok(None)), request.count);
     let others = if leader.bytes() < PARALLEL_FROM_BYTES {
         let mut inserted = Vec::new();
@@ -511,7 +503,7 @@ fn insert_group(
         leader.answer(sequenced);
         None
     };
-    let own = match own {
+    let own = match take(placed.own, write.count()) {
         Ok(sequenced) => Ok(sequenced.insert(write)?),
         Err(refusal) => Err(refusal),
     };

@@ -23,7 +23,8 @@
 //!
 //! The leadership is not reserved for the first queued writer: it would be idle until that thread runs. A leader that
 //! ends frees it and notifies the first queued writer, and a writer that comes meanwhile may take it. That one takes the
-//! queued writers into its group, so it overtakes nobody. Only a writer that no group can contain gets the leadership
+//! queued writers into its group, and comes last itself, so it overtakes nobody. A writer that asks for exclusive
+//! leadership waits behind those in the queue. Only such a writer, or one that no group can contain, gets the leadership
 //! handed over.
 //!
 //! A waiting writer looks for news a few hundred times before it sleeps, since a small commit takes less time than to
@@ -150,12 +151,12 @@ impl<T, A, D> CommitQueue<T, A, D> {
     /// `bytes` to the size of a group.
     #[inline]
     pub(crate) fn enter(&self, bytes: usize, payload: impl FnOnce() -> T) -> Turn<'_, T, A, D> {
-        self.take_turn(bytes, || Some(payload()))
+        self.take_turn(bytes, true, || Some(payload()))
     }
 
     /// Waits for the leadership. No group is under way while the caller holds the result.
     pub(crate) fn exclusive(&self) -> Leader<'_, T, A, D> {
-        match self.take_turn(0, || None) {
+        match self.take_turn(0, false, || None) {
             Turn::Lead(leader) => leader,
             Turn::Follow(..) | Turn::Done(_) | Turn::Abandoned => {
                 unreachable!("a leader batches only requests with a payload")
@@ -163,16 +164,22 @@ impl<T, A, D> CommitQueue<T, A, D> {
         }
     }
 
-    fn take_turn(&self, bytes: usize, payload: impl FnOnce() -> Option<T>) -> Turn<'_, T, A, D> {
-        if let Some(leader) = self.try_lead() {
+    /// Without `may_pass` the writer waits behind those in the queue.
+    fn take_turn(
+        &self,
+        bytes: usize,
+        may_pass: bool,
+        payload: impl FnOnce() -> Option<T>,
+    ) -> Turn<'_, T, A, D> {
+        if let Some(leader) = self.try_lead(&mut self.state.lock(), may_pass) {
             return Turn::Lead(leader);
         }
         let request = Arc::new(Request::new(payload(), bytes));
         {
             let mut state = self.state.lock();
             // The leader may have finished meanwhile.
-            if !mem::replace(&mut state.has_leader, true) {
-                return Turn::Lead(Leader::new(self));
+            if let Some(leader) = self.try_lead(&mut state, may_pass) {
+                return Turn::Lead(leader);
             }
             state.queued.push_back(Arc::clone(&request));
         }
@@ -197,10 +204,14 @@ impl<T, A, D> CommitQueue<T, A, D> {
         }
     }
 
+    /// Takes the leadership if it is free and, without `may_pass`, nobody waits for it.
     #[inline]
-    fn try_lead(&self) -> Option<Leader<'_, T, A, D>> {
-        let has_leader = mem::replace(&mut self.state.lock().has_leader, true);
-        (!has_leader).then(|| Leader::new(self))
+    fn try_lead(&self, state: &mut State<T, A, D>, may_pass: bool) -> Option<Leader<'_, T, A, D>> {
+        if state.has_leader || !may_pass && !state.queued.is_empty() {
+            return None;
+        }
+        state.has_leader = true;
+        Some(Leader::new(self))
     }
 
     /// Takes the leadership for the first queued writer, unless another one has it, or has taken `request` into its
@@ -317,19 +328,13 @@ impl<'queue, T, A, D> Leader<'queue, T, A, D> {
         }
     }
 
-    /// Whether the group has members beside the leader.
-    #[inline]
-    pub(crate) fn has_followers(&self) -> bool {
-        !self.group.is_empty()
-    }
-
     /// The bytes of the members beside the leader.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.group.iter().map(|request| request.bytes).sum()
     }
 
-    /// The requests of the group, in commit order.
+    /// The requests of the group, in commit order. The leader comes last.
     pub(crate) fn requests(&self) -> impl Iterator<Item = &T> {
         self.group
             .iter()

@@ -98,6 +98,35 @@ fn proposals_of_many_queues_stay_beside_a_writer() {
     }
 }
 
+/// Writers would not find such a proposal.
+#[test]
+fn full_proposals_take_no_more_and_make_no_span() {
+    let spans = spans();
+    let key = |number: u32| format!("{number:04}").into_bytes();
+    spans.note_write(b"x", 1_000);
+    for number in 0..128 {
+        spans.note_empty(&key(10 * number), &key(10 * number + 5), at(7), 5_000);
+    }
+    spans.note_empty(b"a", b"k", at(1_000), 20);
+    assert_eq!(skip(&spans, b"a", 1_000), None);
+    // What is worth more has a place.
+    spans.note_empty(b"a", b"k", at(1_000), 60_000);
+    assert_eq!(skip(&spans, b"a", 1_000), Some(b"k".to_vec()));
+}
+
+#[test]
+fn proposals_that_touch_count_as_the_later_one() {
+    let spans = spans();
+    spans.note_write(b"x", 8);
+    spans.note_empty(b"a", b"e", at(7), 20);
+    spans.note_write(b"y", 10);
+    spans.note_empty(b"e", b"k", at(9), 20);
+    spans.note_empty(b"a", b"k", at(9), 20);
+    assert_eq!(skip(&spans, b"a", 10), None);
+    spans.note_empty(b"a", b"k", at(10), 20);
+    assert_eq!(skip(&spans, b"a", 10), Some(b"k".to_vec()));
+}
+
 #[test]
 fn a_write_cuts_its_key_out_of_a_proposal() {
     let spans = spans();

@@ -203,6 +203,22 @@ fn who_takes_the_leadership_first_commits_for_those_who_wait() {
 }
 
 #[test]
+fn who_asks_for_exclusive_leadership_passes_nobody() {
+    let queue = Queue::new(usize::MAX);
+    let leader = queue.exclusive();
+    let first = queue_one(&queue, Some(1));
+    drop(leader);
+    thread::scope(|scope| {
+        let alone = scope.spawn(|| drop(queue.exclusive()));
+        while queue.state.lock().queued.len() < 2 {
+            thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+        drop(queue.try_lead_as(&first).unwrap());
+        alone.join().unwrap();
+    });
+}
+
+#[test]
 fn many_writers_commit_in_one_order() {
     const WRITERS: u64 = 6;
     const EACH: u64 = 2_000;
