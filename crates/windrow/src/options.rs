@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use check::{faults, report};
 
-use crate::base::Result;
+use crate::base::{PREPARED_KEYSPACE, Result};
 use crate::compaction_filter::{CompactionFilter, CompactionFilters};
 use crate::events::{EventListener, Listener};
 use crate::merge_operator::{KeyspaceOperator, MergeOperator, MergeOperators};
@@ -167,7 +167,8 @@ impl Options {
 
     /// Gives the keyspace of this name a [compaction filter](CompactionFilter), which removes or replaces values that
     /// compactions come across. The database records nothing of it: each open may give another one, or none. A keyspace
-    /// that is renamed keeps its filter until the close.
+    /// that is renamed keeps its filter until the close. The filter of a name that no keyspace has is never called. That
+    /// of the keyspace of prepared transactions, `windrow.prepared`, is refused.
     #[must_use]
     pub fn with_compaction_filter(
         mut self,
@@ -219,6 +220,13 @@ impl Options {
                 format!(
                     "memory_budget must be 0 or at least {memory_min}, 4 MiB for each of the \
                      background_threads"
+                ),
+            ),
+            (
+                !self.compaction_filters.has(PREPARED_KEYSPACE),
+                format!(
+                    "the keyspace \"{PREPARED_KEYSPACE}\" holds prepared transactions and can have no \
+                     compaction filter"
                 ),
             ),
         ]);

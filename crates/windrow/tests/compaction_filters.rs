@@ -162,6 +162,7 @@ fn a_compaction_removes_and_replaces_values_of_every_class() {
     assert_eq!(stats.user_writes, writes, "no caller has written");
     // The second call frees the space.
     compact(&keyspace);
+    db.wait_idle().unwrap();
     let stats = db.stats();
     let seen = *seen.lock().unwrap();
     let changed = stats.judged_removed + stats.judged_replaced;
@@ -476,6 +477,134 @@ fn a_filter_that_asks_for_no_value_reads_none() {
     compact(&keyspace);
     assert_eq!(db.stats().value_log_reads, 0);
     assert_eq!(keyspace.count::<&[u8]>(..).unwrap(), 100);
+}
+
+#[test]
+fn the_keyspace_of_prepared_transactions_has_no_filter() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options().with_compaction_filter("windrow.prepared", marked());
+    let refused = Db::open(folder.path(), options).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+}
+
+#[test]
+fn a_filter_cannot_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = Arc::new(Mutex::new(None));
+    let refused = Arc::new(Mutex::new(None));
+    let closing = {
+        let (handle, refused) = (Arc::clone(&handle), Arc::clone(&refused));
+        filter(move |_| {
+            let handle: Option<Db> = handle.lock().unwrap().take();
+            if let Some(db) = handle {
+                *refused.lock().unwrap() = Some(db.close().unwrap_err().kind());
+            }
+            Ok(Decision::Remove)
+        })
+    };
+    let (db, keyspace) = open(&folder, &closing);
+    keyspace.insert("a", "1").unwrap();
+    *handle.lock().unwrap() = Some(db.clone());
+    compact(&keyspace);
+    let refused = refused.lock().unwrap().take();
+    assert_eq!(refused, Some(ErrorKind::InvalidArgument));
+    assert!(keyspace.is_empty().unwrap(), "nothing has changed by it");
+    db.close().unwrap();
+}
+
+#[test]
+fn an_equal_replacement_is_none_though_nobody_has_read_the_value() {
+    for length in [8, 90, 700] {
+        let folder = tempfile::tempdir().unwrap();
+        let constant = filter(move |_| Ok(Decision::Replace(vec![b'c'; length])));
+        let (db, keyspace) = open(&folder, &constant);
+        keyspace.insert("longer", "x".repeat(900)).unwrap();
+        keyspace.insert("other", "y".repeat(length)).unwrap();
+        keyspace.insert("same", "c".repeat(length)).unwrap();
+        for _ in 0..4 {
+            compact(&keyspace);
+        }
+        for key in ["longer", "other", "same"] {
+            assert_eq!(get(&keyspace, key).unwrap(), "c".repeat(length));
+        }
+        let stats = db.stats();
+        assert_eq!(stats.judged_replaced, 2, "{length}");
+        assert_eq!((stats.judged_dropped, stats.judged_failed), (0, 0));
+    }
+}
+
+#[test]
+fn a_value_of_another_length_is_not_read_to_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let constant = filter(|_| Ok(Decision::Replace(b"c".to_vec())));
+    let (db, keyspace) = open(&folder, &constant);
+    keyspace.insert("a", "x".repeat(700)).unwrap();
+    compact(&keyspace);
+    let stats = db.stats();
+    assert_eq!((stats.judged_replaced, stats.value_log_reads), (1, 0));
+}
+
+#[test]
+fn what_a_failed_compaction_has_judged_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = Arc::new(Mutex::new(None));
+    let dropping = {
+        let handle = Arc::clone(&handle);
+        filter(move |candidate| {
+            let handle: Option<Db> = handle.lock().unwrap().take();
+            if let Some(db) = handle {
+                db.drop_keyspace("data").unwrap();
+            }
+            match candidate.key() {
+                b"c" => Err(FilterError::new("as planned")),
+                _ => Ok(Decision::Remove),
+            }
+        })
+    };
+    let (db, keyspace) = open(&folder, &dropping);
+    for key in ["a", "b", "c"] {
+        keyspace.insert(key, "1").unwrap();
+    }
+    *handle.lock().unwrap() = Some(db.clone());
+    let failed = keyspace.compact_range::<&[u8]>(..).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::NotFound, "{failed}");
+    let stats = db.stats();
+    assert_eq!((stats.entries_judged, stats.judged_failed), (3, 1));
+    assert_eq!((stats.judged_removed, stats.judged_dropped), (0, 2));
+}
+
+#[test]
+fn the_memory_of_proposals_is_counted() {
+    const BYTES: u64 = 40_000;
+    let folder = tempfile::tempdir().unwrap();
+    let handle = Arc::new(Mutex::new(None));
+    let used = Arc::new(Mutex::new(Vec::new()));
+    let growing = {
+        let (handle, used) = (Arc::clone(&handle), Arc::clone(&used));
+        filter(move |_| {
+            let handle = handle.lock().unwrap();
+            let db: &Option<Db> = &handle;
+            if let Some(db) = db {
+                used.lock().unwrap().push(db.memory().jobs);
+            }
+            Ok(Decision::Replace(vec![7; usize::try_from(BYTES).unwrap()]))
+        })
+    };
+    let (db, keyspace) = open(&folder, &growing);
+    for number in 0..6 {
+        keyspace.insert(key(number), "1").unwrap();
+    }
+    *handle.lock().unwrap() = Some(db.clone());
+    compact(&keyspace);
+    *handle.lock().unwrap() = None;
+    let used = used.lock().unwrap();
+    // The first entry may have brought the buffers of the output.
+    assert!(used[5] >= used[1] + 4 * BYTES, "{used:?}");
+    db.wait_idle().unwrap();
+    assert!(
+        db.memory().jobs < used[5] - 4 * BYTES,
+        "and no more after it"
+    );
 }
 
 #[test]

@@ -542,7 +542,8 @@ impl Db {
     ///
     /// # Errors
     /// That of the last sync or of the last edit of the manifest; `Poisoned`. The lock is released in any case, except
-    /// after `InvalidArgument`: a [listener](crate::EventListener) has called this, which changes nothing.
+    /// after `InvalidArgument`: a [listener](crate::EventListener), [compaction filter](crate::CompactionFilter) or merge
+    /// operator has called this on a thread that a close would wait for, which changes nothing.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }

@@ -434,7 +434,8 @@ impl Keyspace {
 
     /// Flushes all memtables, then compacts all entries in `range` down to the deepest level that holds data. Entries
     /// that no reader can see are dropped, and operands are folded. The calling thread does the work; free background
-    /// threads help with large compactions.
+    /// threads help with large compactions. A [compaction filter](crate::CompactionFilter) is asked about everything, but
+    /// may not get all changes: [`Stats::judged_dropped`](crate::Stats::judged_dropped) counts the others.
     ///
     /// # Errors
     /// That of the flush or compaction: no entry is lost. `NotFound` after the keyspace is dropped; `Poisoned`;

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+/// The name of the keyspace of prepared transactions, which callers can neither see, open nor change.
+pub(crate) const PREPARED_KEYSPACE: &str = "windrow.prepared";
+
 /// Names a file of the database: a log, a manifest, a table, a value file or a discard list. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

@@ -22,6 +22,7 @@ pub(crate) use cursor::{Cursor, Sibling, Step};
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::Expiry;
 pub(crate) use expiry::Moment;
+pub(crate) use ids::PREPARED_KEYSPACE;
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
 pub use io_stats::LevelIoStats;
 pub(crate) use io_stats::{Cause, IoStatsByLevel};

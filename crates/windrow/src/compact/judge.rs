@@ -6,15 +6,17 @@
 //!
 //! Invariants:
 //! - I1: Proposals take at most [`PROPOSED_BYTES_MAX`], and those of one entry more. Then they are handed over while the
-//!   compaction runs.
-//! - I2: A filter that fails, or whose value cannot be read, stops no job and changes nothing.
+//!   compaction runs. They are counted among the buffers of jobs.
+//! - I2: Whatever ends the compaction, the engine counts what was judged once: when the judge is dropped.
+//! - I3: A filter that fails, or whose value cannot be read, stops no job and changes nothing.
 //!
 //! Concurrency: owned by one thread of a compaction.
 
 use std::mem;
+use std::sync::Arc;
 
 use crate::base::expiry::{put_expiring, split_expiring};
-use crate::base::{Kind, SequenceNumber, Trailer};
+use crate::base::{Held, Kind, MemoryTracker, SequenceNumber, Trailer};
 use crate::compaction_filter::{Candidate, CompactionFilter, Content, Decision, judge};
 use crate::read::value_reader::ValueReader;
 use crate::value::ValuePointer;
@@ -58,8 +60,17 @@ impl JudgeCounts {
     }
 }
 
-/// Commits those proposals that still hold, and returns what became of all.
-pub(crate) type CommitProposals<'a> = &'a dyn Fn(Vec<Proposal>) -> JudgeCounts;
+/// What a judge needs of the engine.
+pub(crate) trait JudgeContext {
+    /// Commits those proposals that still hold, and returns what became of all.
+    fn commit(&self, proposals: Vec<Proposal>) -> JudgeCounts;
+
+    /// Counts what became of judged entries.
+    fn count(&self, counts: JudgeCounts);
+
+    /// Counts the memory of proposals.
+    fn memory(&self) -> &Arc<MemoryTracker>;
+}
 
 /// A filter and what it needs.
 pub(crate) struct Judge<'a> {
@@ -67,9 +78,10 @@ pub(crate) struct Judge<'a> {
     /// Whether it judges values in other files.
     reads_values_apart: bool,
     values: ValueReader<'a>,
-    commit: CommitProposals<'a>,
+    context: &'a dyn JudgeContext,
     proposals: Vec<Proposal>,
     proposed_bytes: usize,
+    memory: Held,
     counts: JudgeCounts,
 }
 
@@ -78,15 +90,16 @@ impl<'a> Judge<'a> {
         filter: &'a dyn CompactionFilter,
         reads_values_apart: bool,
         values: ValueReader<'a>,
-        commit: CommitProposals<'a>,
+        context: &'a dyn JudgeContext,
     ) -> Self {
         Self {
             filter,
             reads_values_apart,
             values,
-            commit,
+            context,
             proposals: Vec::new(),
             proposed_bytes: 0,
+            memory: Held::new(context.memory(), 0),
             counts: JudgeCounts::default(),
         }
     }
@@ -115,7 +128,7 @@ impl<'a> Judge<'a> {
         let decided = judge(self.filter, &Candidate::new(key, content, expiry));
         let (kind, stored) = match (decided, expiry) {
             (None, _) => {
-                self.counts.failed += 1; // I2
+                self.counts.failed += 1; // I3
                 return;
             }
             (Some(Decision::Keep), _) => return,
@@ -134,15 +147,17 @@ impl<'a> Judge<'a> {
             kind,
             stored,
         });
+        self.memory.set(self.proposed_bytes as u64);
         if self.proposed_bytes >= PROPOSED_BYTES_MAX {
             self.hand_over(); // I1
         }
     }
 
     fn hand_over(&mut self) {
-        self.proposed_bytes = 0;
-        let committed = (self.commit)(mem::take(&mut self.proposals));
+        let committed = self.context.commit(mem::take(&mut self.proposals));
         self.counts.add(committed);
+        self.proposed_bytes = 0;
+        self.memory.set(0);
     }
 
     /// Hands over the last proposals. Returns what became of all.
@@ -151,5 +166,11 @@ impl<'a> Judge<'a> {
             self.hand_over();
         }
         self.counts
+    }
+}
+
+impl Drop for Judge<'_> {
+    fn drop(&mut self) {
+        self.context.count(self.counts); // I2
     }
 }

@@ -1,6 +1,7 @@
 //! An entry about which a compaction filter decides.
 //!
-//! I1. A value apart from its key is read at most once, and only if the filter asks for it.
+//! I1. A value apart from its key is read at most once, and only if the filter asks for it or replaces it by one of the
+//!     same length.
 //!
 //! Concurrency: owned by one thread.
 
@@ -74,15 +75,12 @@ impl<'a> Candidate<'a> {
         self.read.get().is_some_and(Result::is_err)
     }
 
-    /// Whether the value is known and is this one.
-    pub(super) fn has_value(&self, value: &[u8]) -> bool {
-        match self.content {
-            Content::InPlace(own) => own == value,
-            Content::Apart(..) => {
-                let read = self.read.get();
-                read.is_some_and(|own| own.as_ref().is_ok_and(|own| own == value))
-            }
-        }
+    /// Whether the value is this one. It is read only if it has this length.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn has_value(&self, value: &[u8]) -> std::result::Result<bool, FilterError> {
+        Ok(self.value_bytes() == value.len() as u64 && self.value()? == value)
     }
 }
 

@@ -15,18 +15,21 @@ use super::candidate::{Candidate, FilterError};
 /// transaction that has read a key before the filter changes it fails with
 /// [`Conflict`](crate::ErrorKind::Conflict), as after any write. The space is freed when a later compaction meets both.
 ///
-/// A compaction waits for nobody: a change is dropped if a locking or prepared transaction holds the key, if writers are
-/// throttled or the disk is full. [`Stats::judged_dropped`](crate::Stats::judged_dropped) counts that. A later compaction
-/// asks again.
+/// A compaction waits for nobody: a change is dropped if a locking or prepared transaction holds the key, if all locks
+/// together take their memory already, if writers are delayed or stopped, or the disk is full. The changes of a large
+/// compaction may themselves fill memtables faster than these are flushed; what it then proposes is dropped, too. A later
+/// compaction asks again. [`Stats::judged_dropped`](crate::Stats::judged_dropped) counts what was dropped, so it shows
+/// whether everything was changed.
 ///
 /// A filter is asked about the newest value of a key in the files of a compaction, at any later compaction again, and
 /// also about values that have been overwritten or removed since; then its answer has no effect. So it should depend on
 /// its arguments and on what never changes back, and should keep what it has put in place itself: one that replaces each
-/// value anew causes writes without end. It is not asked about
+/// value by another one causes writes without end. A replacement by an equal value changes nothing; to find that out,
+/// a value in another file is read if it has the same length. It is not asked about
 /// - entries in memtables, and values that a flush writes or that move to another level as a whole file;
 /// - values in other files, unless the compaction goes to the last level: or each would be read once for each level;
 /// - operands of a [merge operator](crate::MergeOperator): what has been folded into a value, at the next compaction;
-/// - what has expired.
+/// - what had expired when the compaction began.
 ///
 /// [`Keyspace::compact_range`](crate::Keyspace::compact_range) rewrites everything in its range, so the filter is asked
 /// about all of it. A second call frees the space.
@@ -34,7 +37,9 @@ use super::candidate::{Candidate, FilterError};
 /// An error or a panic of a filter loses nothing: the entry stays, and
 /// [`Stats::judged_failed`](crate::Stats::judged_failed) counts it. With `panic = "abort"` a panic ends the process. A
 /// compaction calls the filter while it runs. So a filter may read the database, but must not write, flush or compact:
-/// these calls may wait for that compaction. Nor may it wait for a thread that makes them.
+/// these calls may wait for that compaction. A close is refused there with
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument). Nor may it wait for a thread that makes one of these calls. The
+/// database keeps the filter, so one that keeps a handle keeps the database open until somebody closes it.
 ///
 /// ```
 /// use windrow::{Candidate, CompactionFilter, Decision, FilterError};

@@ -16,7 +16,7 @@ pub use candidate::{Candidate, FilterError};
 pub use filter::{CompactionFilter, Decision};
 pub(crate) use registry::CompactionFilters;
 
-/// What `filter` decides about `candidate`; `None` if it fails, or if the value that it asks for cannot be read. A
+/// What `filter` decides about `candidate`; `None` if it fails, or if a value that is needed cannot be read. A
 /// replacement by the same value is none.
 pub(crate) fn judge(filter: &dyn CompactionFilter, candidate: &Candidate<'_>) -> Option<Decision> {
     let called = catch_unwind(AssertUnwindSafe(|| filter.decide(candidate)));
@@ -25,7 +25,11 @@ pub(crate) fn judge(filter: &dyn CompactionFilter, candidate: &Candidate<'_>) ->
     }
     match called {
         Ok(Ok(Decision::Replace(value))) if value.len() > VALUE_BYTES_MAX => None,
-        Ok(Ok(Decision::Replace(value))) if candidate.has_value(&value) => Some(Decision::Keep),
+        Ok(Ok(Decision::Replace(value))) => match candidate.has_value(&value) {
+            Ok(true) => Some(Decision::Keep),
+            Ok(false) => Some(Decision::Replace(value)),
+            Err(_) => None,
+        },
         Ok(Ok(decision)) => Some(decision),
         Ok(Err(_)) | Err(_) => None,
     }

@@ -18,6 +18,11 @@ impl CompactionFilters {
         self.0.insert(keyspace, filter);
     }
 
+    /// Whether `keyspace` has a filter.
+    pub(crate) fn has(&self, keyspace: &str) -> bool {
+        self.0.contains_key(keyspace)
+    }
+
     /// The filter of `keyspace`.
     pub(crate) fn of_keyspace(&self, keyspace: &str) -> Option<Arc<dyn CompactionFilter>> {
         self.0.get(keyspace).cloned()

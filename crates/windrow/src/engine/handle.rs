@@ -1,8 +1,8 @@
 //! The open database: its open, its workers, its close.
 //!
 //! Concurrency: a close holds the lock of `open`, so each further call waits and gets the same outcome. A close waits
-//! for all jobs. So a listener, which a job calls, cannot close, and a job whose listener drops the last handle closes
-//! the database after its own end.
+//! for all jobs. So what a job calls cannot close: a listener, a compaction filter, a merge operator. A job in which one
+//! of these drops the last handle closes the database after its own end.
 
 use std::fmt;
 use std::path::Path;
@@ -218,10 +218,10 @@ impl Handle {
     /// for the first and returns its outcome.
     ///
     /// # Errors
-    /// That of the last sync or edit; `Poisoned`; `InvalidArgument` in a listener.
+    /// That of the last sync or edit; `Poisoned`; `InvalidArgument` in a listener, and in a job of this database.
     pub(crate) fn close(&self) -> Result<()> {
-        if is_in_listener() {
-            let message = "a listener cannot close a database: another thread must";
+        if is_in_listener() || self.engine.signal.runs_here() {
+            let message = "a listener, a compaction filter or a merge operator cannot close a database: another thread must";
             return Err(Error::invalid_argument(message));
         }
         let mut open = self.open.lock();

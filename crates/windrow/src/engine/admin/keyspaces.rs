@@ -12,25 +12,22 @@ use std::sync::Arc;
 
 use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Error, ErrorKind, KeyspaceId, Result};
+use crate::base::{Error, ErrorKind, KeyspaceId, PREPARED_KEYSPACE, Result};
 use crate::engine::jobs::filter_state;
 use crate::engine::keyspace::merges_and_expires;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{KeyspaceState, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 
-/// The name of the keyspace of prepared transactions.
-const PREPARED: &str = "windrow.prepared";
-
 impl Engine {
     /// The keyspace of prepared transactions, created if missing.
     pub(in crate::engine) fn prepared_keyspace(&self) -> Result<Arc<KeyspaceCore>> {
-        self.open_or_create(PREPARED, None)
+        self.open_or_create(PREPARED_KEYSPACE, None)
     }
 
     /// The keyspace of prepared transactions, if there is one. No name changes meanwhile.
     pub(in crate::engine) fn existing_prepared_keyspace(&self) -> Option<Arc<KeyspaceCore>> {
-        self.find_keyspace(PREPARED)
+        self.find_keyspace(PREPARED_KEYSPACE)
     }
 
     /// The names of all keyspaces of callers, sorted.
@@ -271,7 +268,7 @@ impl Engine {
 
 /// Whether callers do not see the keyspace of this name.
 pub(super) fn is_hidden(name: &str) -> bool {
-    name == PREPARED
+    name == PREPARED_KEYSPACE
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -283,7 +280,7 @@ fn check_name(name: &str) -> Result<()> {
     }
     if is_hidden(name) {
         return Err(Error::invalid_argument(format!(
-            "the keyspace \"{PREPARED}\" holds prepared transactions and is not for callers"
+            "the keyspace \"{PREPARED_KEYSPACE}\" holds prepared transactions and is not for callers"
         )));
     }
     Ok(())

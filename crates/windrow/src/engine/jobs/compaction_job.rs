@@ -24,6 +24,7 @@ use crate::compact::merge::{
 use crate::compact::output::{Output, Targets};
 use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
+use crate::engine::transaction::Filtering;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
 use crate::manifest::{FileHandle, Record, ReferenceChanges};
@@ -273,7 +274,6 @@ impl Engine {
             ],
         );
         self.count_folds(merged.folds);
-        self.count_judged(merged.judged);
         counters::add(&counters.entries_expired, merged.expired.entries);
         counters::add(&counters.value_log_bytes, value_log_bytes);
         counters::add(counted_read, read);
@@ -396,10 +396,10 @@ impl Engine {
         let table_options = table_options(&options, units.written_anew);
         let operator = keyspace.operator();
         let folder = Folder::new(&operator, self.value_reader(&inputs.version));
-        let commit = |proposals| self.commit_proposals(keyspace, proposals);
+        let filtering = Filtering::new(self, keyspace);
         let judge = keyspace.compaction_filter().map(|filter| {
             let values = self.value_reader(&inputs.version);
-            Judge::new(filter, plan.reads_values_apart(), values, &commit)
+            Judge::new(filter, plan.reads_values_apart(), values, &filtering)
         });
         let targets = Targets {
             files: &inputs.targets,

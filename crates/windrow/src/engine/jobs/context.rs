@@ -8,7 +8,6 @@ use crate::base::sync::Shared;
 use crate::base::{KeyspaceId, MemoryTracker, Result};
 use crate::compact::fold::FoldCounts;
 use crate::compact::job::{CancelCheck, IoPriority, JobContext};
-use crate::compact::judge::JudgeCounts;
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::filter::FILTER_UNITS_MAX;
@@ -94,12 +93,6 @@ impl Engine {
     pub(super) fn count_folds(&self, folds: FoldCounts) {
         counters::add(&self.counters.entries_folded, folds.folded);
         counters::add(&self.counters.folds_failed, folds.failed);
-    }
-
-    /// Counts what the filter was asked in a job. Its changes are counted when they are committed.
-    pub(super) fn count_judged(&self, judged: JudgeCounts) {
-        counters::add(&self.counters.entries_judged, judged.judged);
-        counters::add(&self.counters.judged_failed, judged.failed);
     }
 
     /// Handles for new files of `level`.

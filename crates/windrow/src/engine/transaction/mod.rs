@@ -52,6 +52,7 @@ use crate::read::visible::KeyRange;
 pub(crate) use cursor::TransactionCursor;
 use locks::TransactionLocks;
 pub(crate) use prepared::PreparedTransactions;
+pub(in crate::engine) use proposals::Filtering;
 pub(crate) use retry::TRIES_MAX;
 pub(crate) use single_key::Change;
 pub(crate) use write_set::SavepointId;
