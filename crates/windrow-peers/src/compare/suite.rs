@@ -104,7 +104,8 @@ const POSTING_LOADS: &str = "appendpostings,readpostings,mergepostings,readposti
 /// The hot keys are beside the deleted range.
 const RANGE_LOADS: &str = "fillbatch,readhot,seek10,deleterange,readhot,seekacross";
 const BULK_LOADS: &str = "fillseq,readrandom,bulkload,readrandom";
-const EXPIRY_LOADS: &str = "fillexpiring,readrandom,seek10";
+/// Beside the same loads on values that stay.
+const EXPIRY_LOADS: &str = "fillrandom,readrandom,fillexpiring,readrandom,seek10";
 const QUEUE_LOADS: &str = "fillbatch,popqueue,fillbatch,popqueues";
 /// Data over memory in the suite beyond.
 const BEYOND: f64 = 4.0;
