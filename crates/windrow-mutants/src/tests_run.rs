@@ -104,7 +104,7 @@ impl Drop for TestRuns {
             };
             for entry in entries.flatten() {
                 if entry.file_name().to_string_lossy().starts_with("windrow") {
-                    // What stays is only rebuilt too late.
+                    // If it stays, a later build may run a planted copy, without a bug.
                     drop(std::fs::remove_dir_all(entry.path()));
                 }
             }

@@ -16,6 +16,18 @@ pub enum CrashPolicy {
     RandomWithGarbage(u64),
 }
 
+impl CrashPolicy {
+    /// Each policy once, with `seed`.
+    pub fn all(seed: u64) -> [Self; 4] {
+        [
+            Self::DropUnsynced,
+            Self::KeepAll,
+            Self::Random(seed),
+            Self::RandomWithGarbage(seed),
+        ]
+    }
+}
+
 /// Decides the fate of each pending change at a power failure.
 #[derive(Debug)]
 pub(super) struct Fate {

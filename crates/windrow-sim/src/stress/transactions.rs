@@ -392,12 +392,7 @@ impl Run {
     fn crash(&mut self) {
         self.store = None;
         let seed = self.random.next_u64();
-        let policy = *self.random.pick(&[
-            CrashPolicy::DropUnsynced,
-            CrashPolicy::KeepAll,
-            CrashPolicy::Random(seed),
-            CrashPolicy::RandomWithGarbage(seed),
-        ]);
+        let policy = *self.random.pick(&CrashPolicy::all(seed));
         self.disk = self.disk.crash(policy);
         self.recover(true);
     }

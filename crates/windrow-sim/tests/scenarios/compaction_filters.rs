@@ -124,13 +124,7 @@ fn a_crash_leaves_each_value_as_it_was_written_or_filtered() {
     assert!(images.len() > 100, "{} changes", images.len());
     let [mut unchanged, mut changed] = [0, 0];
     for (at, (image, is_synced)) in images.iter().enumerate() {
-        let seed = at as u64;
-        for policy in [
-            CrashPolicy::DropUnsynced,
-            CrashPolicy::KeepAll,
-            CrashPolicy::Random(seed),
-            CrashPolicy::RandomWithGarbage(seed),
-        ] {
+        for policy in CrashPolicy::all(at as u64) {
             let mut found = recovered(image, policy);
             let has_synced = found.remove(&b"synced"[..]).is_some();
             assert!(has_synced || !is_synced, "change {at}, {policy:?}");

@@ -107,13 +107,7 @@ fn a_crash_leaves_all_of_a_load_or_nothing() {
     assert!(images.len() > 60, "{} changes", images.len());
     let [mut nothing, mut all] = [0, 0];
     for (at, (image, is_over)) in images.iter().enumerate() {
-        let seed = at as u64;
-        for policy in [
-            CrashPolicy::DropUnsynced,
-            CrashPolicy::KeepAll,
-            CrashPolicy::Random(seed),
-            CrashPolicy::RandomWithGarbage(seed),
-        ] {
+        for policy in CrashPolicy::all(at as u64) {
             let found = recovered(image, policy);
             if found == after {
                 all += 1;

@@ -37,7 +37,7 @@ pub(super) struct Span {
     pub(super) to: Box<[u8]>,
     pub(super) since: SequenceNumber,
     /// The entries that a cursor passes without it.
-    worth: u64,
+    pub(super) worth: u64,
     /// The span with the least rank leaves first: its worth and the clock of the set at its last use.
     rank: AtomicU64,
     /// How often it was cut since its last use.

@@ -112,6 +112,7 @@ impl Found {
         change(&mut self.proposals, |proposals| {
             due = proposals.take(from, to, reader.complete);
         });
+        let passed = passed / due.len().max(1) as u64;
         change(&mut self.spans, |spans| {
             for it in due {
                 spans.add(from.max(&it.from), to.min(&it.to), reader.sequence, passed);
@@ -262,7 +263,7 @@ impl TombstoneSpans {
         } else {
             change(&mut next.proposals, |proposals| {
                 for it in proposed {
-                    proposals.add(&it.from, &it.to, after, passed);
+                    proposals.add(&it.from, &it.to, after, it.worth);
                 }
             });
         }

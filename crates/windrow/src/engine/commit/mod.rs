@@ -158,10 +158,7 @@ impl Engine {
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<()> {
-        self.check_writable()?;
-        for keyspace in write.keyspaces() {
-            keyspace.check_exists()?;
-        }
+        self.check_accepts(write)?;
         if self.reserve.is_full() {
             self.admit_to_full_disk(write)?;
         }
@@ -185,16 +182,20 @@ impl Engine {
         mut condition: Condition,
         write: &Write<'_>,
     ) -> Result<bool> {
-        self.check_writable()?;
-        for keyspace in write.keyspaces() {
-            keyspace.check_exists()?;
-        }
+        self.check_accepts(write)?;
         if self.reserve.is_full() || self.is_throttled(write) {
             return Ok(false);
         }
         self.check_early(&mut condition, write)?;
         self.commit_admitted(Some(&condition), write, Durability::Buffered)?;
         Ok(true)
+    }
+
+    #[inline]
+    fn check_accepts(&self, write: &Write<'_>) -> Result<()> {
+        self.check_writable()?;
+        let mut keyspaces = write.keyspaces().iter();
+        keyspaces.try_for_each(|keyspace| keyspace.check_exists())
     }
 
     /// Commits a write that needs to wait for nothing but its turn.

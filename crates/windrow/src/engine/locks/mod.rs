@@ -157,8 +157,12 @@ impl LockTable {
                 return Err(Refusal::TooMany); // I1
             }
             self.memory.add(name.memory_bytes());
+            shard.insert(name.clone(), Lock::default());
         }
-        Ok(shard.entry(name.clone()).or_default())
+        let Some(lock) = shard.get_mut(name) else {
+            unreachable!("the lock is there or was inserted");
+        };
+        Ok(lock)
     }
 
     /// Notes that `owner` waits. Returns the cycle that this closes.
