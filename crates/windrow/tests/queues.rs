@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
-use windrow::{Db, Keyspace, Options, Range};
+use windrow::{Db, Keyspace, Options, Range, Result, Transaction};
 
 /// The pops of a pattern. Without spans they would pass more than a million entries.
 const POPS: u64 = 4_000;
@@ -114,6 +114,24 @@ fn readers_with_other_starts() {
             _ => queues.jobs.range(key(0, number / 2)..).unwrap(),
         };
         assert_eq!(queues.pop(range), key(0, 1 + number));
+    }
+    queues.check_passed();
+}
+
+#[test]
+fn pops_by_transactions() {
+    let queues = Queues::full(2);
+    for number in 0..POPS {
+        let pop = |it: &Transaction| -> Result<Vec<u8>> {
+            let (job, _) = it
+                .prefix(&queues.jobs, prefix(number % 2))?
+                .next()
+                .unwrap()?;
+            it.remove(&queues.jobs, &job)?;
+            Ok(job)
+        };
+        let job = queues.db.transact(pop).unwrap();
+        assert_eq!(job, key(number % 2, 1 + number / 2));
     }
     queues.check_passed();
 }

@@ -295,11 +295,8 @@ impl Engine {
         let complete = self.visible.load(Ordering::Acquire);
         let state = keyspace.state_full();
         let sequence = self.sequence_of(at);
-        // After the sequence number: what is published is known.
-        let moment = match at {
-            None if !state.may_expire() => None,
-            at => Some(self.moment_of(at)),
-        };
+        // Loaded after the sequence number was published, the state has everything that the view sees.
+        let moment = state.may_expire().then(|| self.moment_of(at));
         Ok(StateView {
             keyspace: keyspace.id(),
             state,
