@@ -2,6 +2,7 @@
 #
 # Everything is made under WINDROW_PYTHON_TARGET, without it in target/python.
 # PYTHON is the interpreter; python3 without it.
+# WINDROW_WHEEL_PROFILE is the profile of Cargo that builds the wheel; release without it.
 
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -36,6 +37,6 @@ wheel() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     rm -rf "$made/wheels"
     (cd "$here" && CARGO_TARGET_DIR=$made RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
-        "$python" -m maturin build --quiet --release --locked --out "$made/wheels")
+        "$python" -m maturin build --quiet --profile "${WINDROW_WHEEL_PROFILE:-release}" --locked --out "$made/wheels")
     "$python" -m pip install --quiet --force-reinstall --no-deps "$made"/wheels/*.whl
 }

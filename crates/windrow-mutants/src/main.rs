@@ -24,6 +24,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use mutant::Selection;
 use plant::Planted;
 use tests_run::{Outcome, TestRuns};
 
@@ -31,17 +32,18 @@ use tests_run::{Outcome, TestRuns};
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
-    let filters: Vec<String> = std::env::args().skip(1).collect();
-    if filters.iter().any(|filter| filter.starts_with('-')) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if matches!(arguments.first().map(|it| &**it), Some("--help" | "-h")) {
         println!(
             "Plants each bug of mutants/*.patch and expects its test to fail.\n\n\
-             Usage: cargo run -p windrow-mutants [-- NAME ...]\n\n\
+             Usage: cargo run -p windrow-mutants [-- [--part K/N] [NAME ...]]\n\n\
              NAME selects the mutants whose file names contain it; without one, all are planted.\n\
+             --part K/N plants every N-th of them, beginning with the K-th.\n\
              Exit codes: 0 every bug was found, 1 not every bug was found."
         );
-        return ExitCode::from(u8::from(filters[0] != "--help" && filters[0] != "-h"));
+        return ExitCode::SUCCESS;
     }
-    match run(&filters) {
+    match Selection::parse(&arguments).and_then(|selection| run(&selection)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(missed) => {
             println!("{missed} planted bugs were not found");
@@ -55,8 +57,8 @@ fn main() -> ExitCode {
 }
 
 /// Plants and tests; returns how many bugs no test found.
-fn run(filters: &[String]) -> Result<usize, Fault> {
-    let mutants = mutant::read_all(filters)?;
+fn run(selection: &Selection) -> Result<usize, Fault> {
+    let mutants = mutant::read_all(selection)?;
     let planted = Planted::new(&mutants)?;
     let runs = TestRuns::new(planted.tree(), planted.target());
     for build in tests_run::builds(mutants.iter().map(|mutant| &*mutant.test)) {

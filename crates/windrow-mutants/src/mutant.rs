@@ -19,8 +19,45 @@ pub(crate) struct Mutant {
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// The mutants whose names contain one of `filters`, or all, in the order of their numbers.
-pub(crate) fn read_all(filters: &[String]) -> Result<Vec<Mutant>, Fault> {
+/// Which mutants to plant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Selection {
+    /// Those whose names contain one of these; all without one.
+    names: Vec<String>,
+    /// Of these, every `parts`-th one, beginning with that at index `part`.
+    part: usize,
+    parts: usize,
+}
+
+impl Selection {
+    /// Reads `[--part K/N] [NAME ...]`.
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, Fault> {
+        let (part, names) = match arguments {
+            [option, part, names @ ..] if option == "--part" => (&part[..], names),
+            names => ("1/1", names),
+        };
+        if let Some(unknown) = names.iter().find(|name| name.starts_with('-')) {
+            return Err(format!("there is no option {unknown}; --help lists them").into());
+        }
+        let parsed = part.split_once('/').and_then(|(part, parts)| {
+            let (part, parts): (usize, usize) = (part.parse().ok()?, parts.parse().ok()?);
+            (1..=parts).contains(&part).then(|| (part - 1, parts))
+        });
+        let (part, parts) = parsed.ok_or("--part takes K/N, with K from 1 to N")?;
+        Ok(Self {
+            names: names.to_vec(),
+            part,
+            parts,
+        })
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|it| name.contains(&**it))
+    }
+}
+
+/// The mutants of `selection`, in the order of their numbers.
+pub(crate) fn read_all(selection: &Selection) -> Result<Vec<Mutant>, Fault> {
     let mut mutants = Vec::new();
     for entry in std::fs::read_dir("mutants")? {
         let patch = entry?.path();
@@ -31,20 +68,21 @@ pub(crate) fn read_all(filters: &[String]) -> Result<Vec<Mutant>, Fault> {
             .file_stem()
             .and_then(|stem| stem.to_str())
             .unwrap_or_default();
-        let is_wanted = filters.is_empty() || filters.iter().any(|filter| name.contains(&**filter));
-        if is_patch && is_wanted {
+        if is_patch && selection.has_name(name) {
             mutants.push(read(name.to_owned(), std::fs::canonicalize(&patch)?)?);
         }
     }
     mutants.sort_by_key(|mutant| mutant.number);
-    if mutants.is_empty() {
-        return Err("no mutant has such a name".into());
-    }
     if mutants
         .windows(2)
         .any(|pair| pair[0].number == pair[1].number)
     {
         return Err("two mutants have one number".into());
+    }
+    let part = mutants.into_iter().skip(selection.part);
+    let mutants: Vec<Mutant> = part.step_by(selection.parts).collect();
+    if mutants.is_empty() {
+        return Err("no mutant is selected".into());
     }
     Ok(mutants)
 }
@@ -71,4 +109,40 @@ fn read(name: String, patch: PathBuf) -> Result<Mutant, Fault> {
         name,
         patch,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Selection;
+
+    fn parsed(text: &str) -> Option<Selection> {
+        let arguments: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        Selection::parse(&arguments).ok()
+    }
+
+    fn selection(part: usize, parts: usize, names: &[&str]) -> Selection {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Selection { names, part, parts }
+    }
+
+    #[test]
+    fn selections() {
+        assert_eq!(parsed(""), Some(selection(0, 1, &[])));
+        assert_eq!(
+            parsed("filter span"),
+            Some(selection(0, 1, &["filter", "span"]))
+        );
+        assert_eq!(parsed("--part 3/3"), Some(selection(2, 3, &[])));
+        assert_eq!(parsed("--part 1/2 span"), Some(selection(0, 2, &["span"])));
+        for refused in [
+            "--part",
+            "--part 0/3",
+            "--part 4/3",
+            "--part 1",
+            "--parts 1/2",
+            "span -x",
+        ] {
+            assert_eq!(parsed(refused), None, "{refused}");
+        }
+    }
 }
