@@ -279,7 +279,7 @@ impl BenchArgs {
     }
 
     /// The loads to run.
-    pub(crate) fn loads(&self) -> &[Load] {
+    pub fn loads(&self) -> &[Load] {
         if self.benchmarks.is_empty() {
             &self.loads
         } else {
