@@ -320,6 +320,11 @@ impl<K: Kind> Engine for RocksDb<K> {
         self.db.merge_opt(key, operand, options).map_err(failed)
     }
 
+    /// A store that was opened for values that expire adds the time to each one.
+    fn put_expiring(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put(key, value)
+    }
+
     fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<()> {
         let mut batch = WriteBatch::default();
         batch.delete_range(from, to);
