@@ -77,7 +77,7 @@ struct InsertedGroup {
     /// The last sequence number of the group.
     last: SequenceNumber,
     own: Result<Inserted>,
-    /// What the leader has inserted for each other member; `None` if they insert their own entries.
+    /// What the leader has inserted for each other member; `None` without one, and if they insert their own entries.
     others: Option<Vec<Result<Inserted>>>,
 }
 
@@ -489,21 +489,23 @@ fn insert_group(
             Sequenced { first, logged }
         })
     };
-    let mut others = placed.others.into_iter();
-    let mut sequenced = |request: &Request| take(others.next().unwrap_or(Ok(None)), request.count);
-    let others = if leader.bytes() < PARALLEL_FROM_BYTES {
-        let mut inserted = Vec::new();
-        for request in leader.requests() {
-            inserted.push(match sequenced(request) {
-                Ok(sequenced) => Ok(sequenced.insert_for(request)?),
-                Err(refusal) => Err(refusal),
-            });
+    let mut others = None;
+    if !leader.is_alone() {
+        let mut placed = placed.others.into_iter();
+        let mut sequenced =
+            |request: &Request| take(placed.next().unwrap_or(Ok(None)), request.count);
+        if leader.bytes() < PARALLEL_FROM_BYTES {
+            let inserted = others.insert(Vec::new());
+            for request in leader.requests() {
+                inserted.push(match sequenced(request) {
+                    Ok(sequenced) => Ok(sequenced.insert_for(request)?),
+                    Err(refusal) => Err(refusal),
+                });
+            }
+        } else {
+            leader.answer(sequenced);
         }
-        Some(inserted)
-    } else {
-        leader.answer(sequenced);
-        None
-    };
+    }
     let own = match take(placed.own, write.count()) {
         Ok(sequenced) => Ok(sequenced.insert(write)?),
         Err(refusal) => Err(refusal),

@@ -328,6 +328,12 @@ impl<'queue, T, A, D> Leader<'queue, T, A, D> {
         }
     }
 
+    /// Whether the group has no member beside the leader.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.group.is_empty()
+    }
+
     /// The bytes of the members beside the leader.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
@@ -343,7 +349,7 @@ impl<'queue, T, A, D> Leader<'queue, T, A, D> {
 
     /// Sends each follower its answer; calls `answer` in the order of [`requests`](Self::requests).
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> A) {
-        if self.group.is_empty() {
+        if self.is_alone() {
             return;
         }
         let answers: Vec<A> = self.requests().map(&mut answer).collect();
@@ -358,7 +364,7 @@ impl<'queue, T, A, D> Leader<'queue, T, A, D> {
     #[must_use]
     #[inline]
     pub(crate) fn wait_for_followers(&self) -> bool {
-        if self.group.is_empty() {
+        if self.is_alone() {
             return true;
         }
         let mut state = self.queue.state.lock();
