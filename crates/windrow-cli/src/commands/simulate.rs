@@ -50,6 +50,7 @@ Examples:
   windrow simulate --bytes 1TB --entry-size 116 --size-ratio 4 --updates 1
   windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB
   windrow simulate --bytes 50GB --distribution zipfian --updates 2 --json
+  windrow simulate --bytes 50GB --value-size 32 --updates 2 --merges 0.2 --operand-size 8
   windrow simulate --bytes 50GB --updates 2 --plot tree.svg
   windrow simulate --bytes 2TB --entry-size 216 --memory 64G --device nvme
   windrow device /mnt/data --json > device.json && \
@@ -90,6 +91,14 @@ pub(crate) struct SimulateArgs {
     /// The fraction of the updates that are deletes, from 0 to 1
     #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     deletes: f64,
+
+    /// The fraction of the updates that are merges of an operand, from 0 to 1
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
+    merges: f64,
+
+    /// Bytes of an operand [default: 8]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    operand_size: Option<u64>,
 
     /// Seeks to random keys for each write; they trigger compactions, which leave fewer runs
     #[arg(long, value_name = "N", default_value_t = 0.0)]
@@ -163,6 +172,10 @@ impl SimulateArgs {
         }
         load.shared_key_bytes = self.shared_key_bytes;
         load.deletes = self.deletes;
+        load.merges = self.merges;
+        if let Some(bytes) = self.operand_size {
+            load.operand_bytes = bytes;
+        }
         load.seeks_per_write = self.seeks_per_write;
         load.distribution = self.distribution.chosen()?.unwrap_or_default();
         if self.drawn && load.distribution == KeyDistribution::Sequential {
@@ -183,9 +196,15 @@ impl SimulateArgs {
         load.validate()?;
         let is_ranked = matches!(load.distribution, KeyDistribution::Zipfian { .. });
         let draws_ranks = load.draws > 0 || self.machine.memory.is_some();
-        if (load.draws == 0 && load.deletes > 0.0) || (is_ranked && !draws_ranks) {
+        let of_draws = load.deletes + load.merges;
+        if (load.draws == 0 && of_draws > 0.0) || (is_ranked && !draws_ranks) {
             return Err(Error::invalid_argument(
-                "deletes and ranks are of updates, and there are none: give --updates, or --memory for ranks of reads",
+                "deletes, merges and ranks are of updates, and there are none: give --updates, or --memory for ranks of reads",
+            ));
+        }
+        if load.merges == 0.0 && self.operand_size.is_some() {
+            return Err(Error::invalid_argument(
+                "--operand-size is that of merges, and there are none: give --merges",
             ));
         }
         Ok(load)

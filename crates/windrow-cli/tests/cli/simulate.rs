@@ -344,6 +344,37 @@ fn impossible_loads_are_refused() {
         ),
         (&["--bytes", "1GB", "--deletes", "2"], "part of deletes"),
         (&["--bytes", "1GB", "--deletes", "0.5"], "there are none"),
+        (&["--bytes", "1GB", "--merges", "0.5"], "there are none"),
+        (
+            &["--bytes", "1GB", "--updates", "1", "--operand-size", "8"],
+            "give --merges",
+        ),
+        (
+            &[
+                "--bytes",
+                "1GB",
+                "--updates",
+                "1",
+                "--merges",
+                "0.6",
+                "--deletes",
+                "0.6",
+            ],
+            "together at most all",
+        ),
+        (
+            &[
+                "--bytes",
+                "1GB",
+                "--updates",
+                "1",
+                "--merges",
+                "1",
+                "--value-size",
+                "500",
+            ],
+            "values in place alone",
+        ),
         (
             &["--bytes", "1GB", "--distribution", "zipfian"],
             "there are none",
@@ -365,6 +396,30 @@ fn impossible_loads_are_refused() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
         assert!(problem.contains(says), "{arguments:?}: {problem}");
     }
+}
+
+/// Operands are part of the levels above the last one, and less is written than by updates.
+#[test]
+fn merges_are_counted() {
+    let load = ["simulate", "--bytes", "20M", "--value-size", "32"];
+    let load = [&load[..], &["--updates", "2"], &SMALL].concat();
+    let updates = &objects(&load)[0];
+    let merges = ["--merges", "0.75", "--operand-size", "4"];
+    let merges = &objects(&[&load[..], &merges].concat())[0];
+    assert_eq!(merges["merges"].as_f64(), Some(0.75));
+    assert_eq!(number(&merges["operand_bytes"]), 4);
+    let operands = |report: &Value| {
+        let levels = report["tree"].as_array().unwrap().iter();
+        levels.map(|it| number(&it["operands"])).sum::<u64>()
+    };
+    assert_eq!(operands(updates), 0);
+    assert!(operands(merges) > 0);
+    let written = |report: &Value| number(&report["io_stats"]["wal"]);
+    assert!(written(merges) < written(updates));
+    assert_eq!(
+        number(&updates["space"]["live_bytes"]),
+        number(&merges["space"]["live_bytes"])
+    );
 }
 
 #[test]

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use windrow::simulation::{
     IoStats, KeyDistribution, LevelIoStats, Load, ValueSize, simulate, write_amplification_bound,
 };
-use windrow::{Db, KeyspaceOptions, MediumInPlace, Options, Preset, SegmentLimit};
+use windrow::{
+    Db, KeyspaceOptions, MediumInPlace, MergeError, MergeOperator, Operands, Options, Preset,
+    SegmentLimit,
+};
 use windrow_sim::{Random, SimDisk, SteppedRuntime};
 
 /// The bytes that the engine moved, and the bytes of its levels afterwards.
@@ -67,6 +70,38 @@ fn key(load: &Load, number: u64) -> Vec<u8> {
     key
 }
 
+/// Folds operands to values of one size, and to the newest operand.
+struct OneSize {
+    value_bytes: usize,
+}
+
+impl MergeOperator for OneSize {
+    fn name(&self) -> &'static str {
+        "test.one-size"
+    }
+
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        _base: Option<&[u8]>,
+        _operands: Operands<'_>,
+        result: &mut Vec<u8>,
+    ) -> Result<(), MergeError> {
+        result.resize(self.value_bytes, 7);
+        Ok(())
+    }
+
+    fn partial_merge(
+        &self,
+        _key: &[u8],
+        mut operands: Operands<'_>,
+        result: &mut Vec<u8>,
+    ) -> Result<bool, MergeError> {
+        result.extend_from_slice(operands.next_back().unwrap_or_default());
+        Ok(true)
+    }
+}
+
 /// Runs `load` in the engine, and all due background work after every 16 writes.
 fn measure(load: &Load) -> Measured {
     let disk = SimDisk::new();
@@ -75,7 +110,13 @@ fn measure(load: &Load) -> Measured {
     options.keyspace = load.options.clone();
     options.background_threads = 1;
     options.max_wal_bytes = 1 << 30;
+    let longest = load.values.iter().map(|size| size.bytes).max().unwrap();
+    let longest = usize::try_from(longest).unwrap();
+    let operator = OneSize {
+        value_bytes: longest,
+    };
     let options = options
+        .with_merge_operator("load", Arc::new(operator))
         .with_vfs(Arc::new(disk))
         .with_runtime(Arc::new(runtime.clone()));
     let db = Db::open("/data/db", options).unwrap();
@@ -83,8 +124,8 @@ fn measure(load: &Load) -> Measured {
     let mut random = Random::new(7);
     let ranks = Ranks::of(load);
     let fractions: f64 = load.values.iter().map(|size| size.fraction).sum();
-    let longest = load.values.iter().map(|size| size.bytes).max().unwrap();
-    let bytes = vec![7; usize::try_from(longest).unwrap()];
+    let bytes = vec![7; longest];
+    let operand = vec![7; usize::try_from(load.operand_bytes).unwrap()];
     let mut sizes = Random::new(8);
     let mut value = || {
         let mut point = sizes.below(1 << 53) as f64 / 2.0_f64.powi(53) * fractions;
@@ -100,9 +141,11 @@ fn measure(load: &Load) -> Measured {
             keyspace.insert(key(load, write), value()).unwrap();
         } else {
             let key = key(load, ranks.draw(&mut random));
-            let deletes = (random.below(1 << 53) as f64) < load.deletes * 2.0_f64.powi(53);
-            if deletes {
+            let point = random.below(1 << 53) as f64 / 2.0_f64.powi(53);
+            if point < load.deletes {
                 keyspace.remove(key).unwrap();
+            } else if point < load.deletes + load.merges {
+                keyspace.merge(key, &operand).unwrap();
             } else {
                 keyspace.insert(key, value()).unwrap();
             }
@@ -331,6 +374,33 @@ fn zipfian_updates() {
     for options in [small(Preset::Balanced), leveling(4.0)] {
         let mut load = updates(options);
         load.distribution = KeyDistribution::Zipfian { exponent: 0.99 };
+        check(&load);
+    }
+}
+
+#[test]
+fn merges() {
+    for (options, merges, deletes) in [
+        (small(Preset::Balanced), 0.2, 0.0),
+        (small(Preset::Balanced), 1.0, 0.0),
+        (leveling(4.0), 0.7, 0.1),
+        (autumn(0.4), 0.5, 0.2),
+    ] {
+        let mut load = updates(options);
+        (load.merges, load.deletes) = (merges, deletes);
+        check(&load);
+    }
+}
+
+/// Memtables fold the operands of hot keys, and operands without a base become values in the last level.
+#[test]
+fn merges_of_hot_and_of_new_keys() {
+    let mut hot = updates(small(Preset::Balanced));
+    hot.distribution = KeyDistribution::Zipfian { exponent: 0.99 };
+    let mut new = inserts(leveling(4.0));
+    (new.inserts, new.draws) = (0, new.keys);
+    for mut load in [hot, new] {
+        load.merges = 0.8;
         check(&load);
     }
 }

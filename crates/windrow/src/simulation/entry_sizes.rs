@@ -2,6 +2,7 @@
 
 use super::key_space::Count;
 use super::load::{Load, ValueSize};
+use super::mass::Written;
 use crate::policy::{self, TRANSIENT_PARTS};
 
 /// Bytes of a pointer instead of a value.
@@ -37,6 +38,7 @@ impl ValuesOfClass {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValueClasses {
     key: f64,
+    operand: f64,
     small: ValuesOfClass,
     pub(super) medium: ValuesOfClass,
     pub(super) large: ValuesOfClass,
@@ -58,6 +60,7 @@ impl ValueClasses {
         }
         Self {
             key: load.key_bytes as f64,
+            operand: load.operand_bytes as f64,
             small,
             medium,
             large,
@@ -69,6 +72,20 @@ impl ValueClasses {
         let (small, medium) = (self.small, self.medium);
         let values = small.fraction * small.bytes + medium.fraction * medium.bytes;
         self.key + values + self.large.fraction * POINTER_BYTES
+    }
+
+    /// Bytes of key and operand.
+    pub(super) fn operand_in_table(&self) -> f64 {
+        self.key + self.operand
+    }
+
+    /// Bytes that these writes take in tables on average, before a key supersedes itself.
+    pub(super) fn written(&self, written: &Written) -> f64 {
+        let (values, operands) = (written.values(), written.operands());
+        let tombstones = written.writes() - values - operands;
+        let bytes =
+            values * self.in_table() + operands * self.operand_in_table() + tombstones * self.key;
+        bytes / written.writes()
     }
 
     /// Bytes of value logs for a value, on average.
@@ -97,6 +114,7 @@ impl ValueClasses {
 pub(super) struct EntrySizes {
     pub(super) value: f64,
     tombstone: f64,
+    operand: f64,
     /// Bytes that a table saves for a value in a transient log.
     saved_by_transient_log: f64,
     /// Bytes of such a value in the transient log.
@@ -117,6 +135,7 @@ impl EntrySizes {
         Self {
             value: classes.in_table() + overhead,
             tombstone: classes.key + overhead,
+            operand: classes.operand_in_table() + overhead,
             saved_by_transient_log: classes.medium.bytes - POINTER_BYTES,
             in_transient_log: classes.transient_log_record(),
             medium_fraction: classes.medium.fraction,
@@ -128,6 +147,7 @@ impl EntrySizes {
         Self {
             value: classes.in_table(),
             tombstone: classes.key,
+            operand: classes.operand_in_table(),
             saved_by_transient_log: 0.0,
             in_transient_log: 0.0,
             medium_fraction: 0.0,
@@ -135,8 +155,9 @@ impl EntrySizes {
     }
 
     pub(super) fn bytes(self, count: Count) -> f64 {
-        let values = count.entries - count.tombstones;
-        values * self.value + count.tombstones * self.tombstone
+        count.values() * self.value
+            + count.tombstones * self.tombstone
+            + count.operands * self.operand
             - self.in_transient_logs(count) * self.saved_by_transient_log
     }
 
@@ -155,7 +176,7 @@ impl EntrySizes {
     /// The entries whose values are in transient logs. References count as lying evenly between the ends of their log,
     /// so in one place they can exceed the values there.
     fn in_transient_logs(self, count: Count) -> f64 {
-        let values = count.entries - count.tombstones;
-        count.in_transient_logs.min(values * self.medium_fraction)
+        let medium = count.values() * self.medium_fraction;
+        count.in_transient_logs.min(medium)
     }
 }

@@ -7,10 +7,9 @@
 //! `D (1 - exp(-y/D))` keys, inserted or not. So superseded entries need no state of their own, and the
 //! expectation is exact for any order of merges.
 //!
-//! Of the drawn keys, some are *tombstones*, and some are *absent*: tombstones that a merge has dropped.
-
 use std::ops::AddAssign;
 
+use super::mass::{Mass, Written};
 use super::references::References;
 
 /// The smallest and the largest key of something, inclusive; keys are parts of the key space in units of 2^-64.
@@ -66,67 +65,12 @@ pub(super) struct KeySpace {
     pub(super) keys: f64,
 }
 
-/// The entries of a class in a segment, or in a part of one.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Mass {
-    pub(super) inserts: f64,
-    pub(super) draws: f64,
-    pub(super) tombstones: f64,
-    pub(super) absent: f64,
-}
-
-impl Mass {
-    /// The part of it that lies in a part of its range.
-    pub(super) fn part(self, part: f64) -> Self {
-        Self {
-            inserts: self.inserts * part,
-            draws: self.draws * part,
-            tombstones: self.tombstones * part,
-            absent: self.absent * part,
-        }
-    }
-
-    /// Puts `older` below it, over `keys` keys.
-    pub(super) fn put_over(&mut self, older: Self, keys: f64) {
-        if older.tombstones + older.absent > 0.0 {
-            let untouched = (-self.draws / keys).exp();
-            self.tombstones += older.tombstones * untouched;
-            self.absent += older.absent * untouched;
-        }
-        self.inserts += older.inserts;
-        self.draws += older.draws;
-    }
-
-    /// The entries that it has, tombstones included, over `keys` keys.
-    pub(super) fn entries(self, keys: f64) -> f64 {
-        if self.draws <= 0.0 {
-            return self.inserts - self.absent;
-        }
-        let hit = -(-self.draws / keys).exp_m1();
-        self.inserts + (keys - self.inserts).max(0.0) * hit - self.absent
-    }
-
-    /// Drops its tombstones.
-    pub(super) fn drop_tombstones(&mut self) {
-        self.absent += std::mem::take(&mut self.tombstones);
-    }
-}
-
-impl AddAssign for Mass {
-    /// Adds a range beside this one.
-    fn add_assign(&mut self, beside: Self) {
-        self.inserts += beside.inserts;
-        self.draws += beside.draws;
-        self.tombstones += beside.tombstones;
-        self.absent += beside.absent;
-    }
-}
-
 /// Numbers of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Count {
     pub(super) entries: f64,
     pub(super) tombstones: f64,
+    pub(super) operands: f64,
     /// Those whose values are in transient logs.
     pub(super) in_transient_logs: f64,
 }
@@ -135,15 +79,22 @@ impl AddAssign for Count {
     fn add_assign(&mut self, other: Self) {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
+        self.operands += other.operands;
         self.in_transient_logs += other.in_transient_logs;
     }
 }
 
 impl Count {
+    /// Those that have a value.
+    pub(super) fn values(self) -> f64 {
+        self.entries - self.tombstones - self.operands
+    }
+
     pub(super) fn part(self, part: f64) -> Self {
         Self {
             entries: self.entries * part,
             tombstones: self.tombstones * part,
+            operands: self.operands * part,
             in_transient_logs: self.in_transient_logs * part,
         }
     }
@@ -167,20 +118,13 @@ impl KeySpace {
         }
     }
 
-    /// The segment of this many inserts and draws over `span`. The part `deletes` of the draws are
-    /// deletions.
-    pub(super) fn written(&self, span: Span, inserts: f64, draws: f64, deletes: f64) -> Segment {
+    /// The segment of these writes over `span`.
+    pub(super) fn written(&self, span: Span, written: &Written) -> Segment {
         let width = span.width();
         let mass = |class: &KeyClass| {
-            let keys = class.keys * width;
-            let draws = draws * class.drawn;
-            let hit = keys * -(-draws / keys).exp_m1();
-            Mass {
-                inserts: inserts * class.keys / self.keys,
-                draws,
-                tombstones: hit * deletes,
-                absent: 0.0,
-            }
+            let inserts = written.inserts * class.keys / self.keys;
+            let draws = written.draws * class.drawn;
+            Mass::written(inserts, draws, class.keys * width, written)
         };
         let masses: Box<[Mass]> = self.classes.iter().map(mass).collect();
         let count = self.count(&masses, width);
@@ -192,12 +136,24 @@ impl KeySpace {
         }
     }
 
+    /// Puts these writes over `live`, the masses of all that is stored, and drops what hides nothing then.
+    pub(super) fn overwrite(&self, live: &mut Vec<Mass>, written: &Written) {
+        live.resize(self.classes.len(), Mass::default());
+        let newest = self.written(Span::ALL, written);
+        for ((live, mut mass), class) in live.iter_mut().zip(newest.masses).zip(&self.classes) {
+            mass.put_over(*live, class.keys);
+            mass.end_below();
+            *live = mass;
+        }
+    }
+
     /// The entries of each class in a segment that have a value.
     pub(super) fn values(&self, segment: &Segment) -> Vec<f64> {
         let width = segment.span.width();
         let classes = self.classes.iter().zip(&segment.masses);
-        let values =
-            classes.map(|(class, mass)| mass.entries(class.keys * width) - mass.tombstones);
+        let values = classes.map(|(class, mass)| {
+            mass.entries(class.keys * width) - mass.tombstones - mass.operands
+        });
         values.map(|values| values.max(0.0)).collect()
     }
 
@@ -207,6 +163,7 @@ impl KeySpace {
         for (class, mass) in self.classes.iter().zip(masses) {
             count.entries += mass.entries(class.keys * width);
             count.tombstones += mass.tombstones;
+            count.operands += mass.operands;
         }
         count
     }

@@ -450,6 +450,7 @@ fn section(load: &Load, phase: &Phase, first: usize, fed_logs: &[TransientLogs])
             bytes: of(|level| level.bytes),
             entries: of(|level| level.entries),
             tombstones: of(|level| level.tombstones),
+            operands: of(|level| level.operands),
             ..last.copied().unwrap_or_default()
         }
     };

@@ -5,9 +5,13 @@ use super::part::TreePart;
 use crate::base::limits::{KEY_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
+use crate::policy::{Class, class};
 
 /// The bound of all bytes written. Many times as many can be moved for them before a count overflows.
 const BYTES_MAX: f64 = (1_u64 << 55) as f64;
+
+/// How much more than 1 parts may add up to, because their sum is rounded.
+const PARTS_EXCESS_MAX: f64 = 1e-9;
 
 /// How the keys of a load are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -57,8 +61,13 @@ pub struct Load {
     pub inserts: u64,
     /// How many writes of a drawn key follow.
     pub draws: u64,
-    /// The part of the draws that delete their key; the others give it a value.
+    /// The part of the draws that delete their key.
     pub deletes: f64,
+    /// The part of the draws that [merge](crate::Keyspace::merge) an operand into their key. The others give it a value.
+    pub merges: f64,
+    /// Bytes of an operand. One that others are folded to has as many, and a value that operands are folded to is of the
+    /// size of [values](Self::values).
+    pub operand_bytes: u64,
     /// How keys are chosen.
     pub distribution: KeyDistribution,
     /// Bytes of a key.
@@ -94,6 +103,8 @@ impl Load {
             inserts: keys,
             draws: 0,
             deletes: 0.0,
+            merges: 0.0,
+            operand_bytes: 8,
             distribution: KeyDistribution::Uniform,
             key_bytes,
             shared_key_bytes: 0,
@@ -120,7 +131,8 @@ impl Load {
     /// `InvalidArgument` with the reason, for a load that cannot be simulated.
     pub fn validate(&self) -> Result<()> {
         let entry_bytes = self.entry_bytes();
-        let is_bounded = |count: f64| entry_bytes * count < BYTES_MAX;
+        let operands = self.merges * self.operand_bytes as f64;
+        let is_bounded = |count: f64| (entry_bytes + operands) * count < BYTES_MAX;
         let writes = self.inserts.checked_add(self.draws);
         let is_fraction = |size: &ValueSize| size.fraction > 0.0 && size.fraction.is_finite();
         let (key_max, value_max) = (KEY_BYTES_MAX as u64, VALUE_BYTES_MAX as u64);
@@ -158,6 +170,23 @@ impl Load {
                 "the part of deletes must be from 0 to 1",
             ),
             (
+                !(0.0..=1.0).contains(&self.merges),
+                "the part of merges must be from 0 to 1",
+            ),
+            (
+                self.deletes + self.merges > 1.0 + PARTS_EXCESS_MAX,
+                "deletes and merges are parts of the draws, and together at most all of them",
+            ),
+            (
+                self.operand_bytes > value_max,
+                "an operand must have at most 1 GiB",
+            ),
+            (
+                self.merges > 0.0 && self.has_separated_values(),
+                "merges are simulated for values in place alone, and some values are medium or large: give them less than \
+                 64 bytes, or set medium_from and large_from to never",
+            ),
+            (
                 !(exponent > 0.0 && exponent.is_finite()),
                 "the exponent must be above 0",
             ),
@@ -172,6 +201,14 @@ impl Load {
             Some((_, what)) => Err(Error::invalid_argument(format!("a load: {what}"))),
             None => self.options.validate(),
         }
+    }
+
+    /// Whether a value is medium or large under the options.
+    fn has_separated_values(&self) -> bool {
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let key_bytes = bytes(self.key_bytes);
+        let class = |size: &ValueSize| class(key_bytes, bytes(size.bytes), &self.options);
+        self.values.iter().any(|size| class(size) != Class::Small)
     }
 
     /// Bytes of a value, on average.

@@ -14,6 +14,7 @@ mod formula;
 mod key_space;
 mod large;
 mod load;
+mod mass;
 mod merge;
 mod outcome;
 mod part;

@@ -56,10 +56,12 @@ pub struct LevelShape {
     pub segments: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// Entries, tombstones included.
+    /// Entries, tombstones and operands included.
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// Operands of a merge operator.
+    pub operands: u64,
     /// The capacity; for level 0 the memory of the memtables that its runs come from.
     pub capacity: u64,
     /// How many segments a file may have.

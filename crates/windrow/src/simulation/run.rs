@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 
 use super::key_space::Span;
 use super::load::{KeyDistribution, Load};
+use super::mass::{Mass, Written};
 use super::outcome::{LevelShape, Outcome, Sample, Spread, at, max_of_each};
 use super::tree::Tree;
 use crate::policy::{Tree as _, bounded_capacities, segment_limits, values_behind_max, whole};
 
-/// Bytes of a write in a memtable besides key and value.
-const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
+/// Bytes of a write in a memtable besides key and value, if keys come in random order, and if they ascend: then its leaves
+/// are full.
+const MEMTABLE_ENTRY_BYTES: f64 = 48.0;
+const MEMTABLE_ENTRY_BYTES_IN_ORDER: f64 = 40.0;
 
 /// Bytes of a write in the write-ahead log besides key and value.
 const WAL_ENTRY_BYTES: u64 = 12;
@@ -32,13 +35,13 @@ pub(super) fn run(load: &Load) -> Outcome {
 pub(super) fn finished(load: &Load) -> Run<'_> {
     let mut run = Run::new(load);
     while run.written < load.inserts {
-        run.insert(run.per_flush().min(load.inserts - run.written));
+        run.insert(run.per_flush(true).min(load.inserts - run.written));
     }
     if load.inserts > 0 {
         run.sample();
     }
     while run.written < load.writes() {
-        run.draw(run.per_flush().min(load.writes() - run.written));
+        run.draw(run.per_flush(false).min(load.writes() - run.written));
     }
     if load.draws > 0 {
         run.sample();
@@ -91,8 +94,8 @@ pub(super) struct Run<'a> {
     pub(super) tree: Tree<'a>,
     pub(super) written: u64,
     flushes: u64,
-    /// Live keys of each class.
-    live: Vec<f64>,
+    /// All that is stored, as if it were in one segment.
+    live: Vec<Mass>,
     next_sample: u64,
     next_observation: u64,
     observations: Observations,
@@ -127,15 +130,36 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How many writes fill a memtable.
-    pub(super) fn per_flush(&self) -> u64 {
+    /// `writes` inserts or draws.
+    fn writes_of(&self, writes: u64, is_insert: bool) -> Written {
+        let (inserts, draws) = if is_insert {
+            (writes as f64, 0.0)
+        } else {
+            (0.0, writes as f64)
+        };
+        Written {
+            inserts,
+            draws,
+            deletes: self.load.deletes,
+            merges: self.load.merges,
+        }
+    }
+
+    /// How many inserts or draws fill a memtable.
+    pub(super) fn per_flush(&self, is_insert: bool) -> u64 {
         let tree = &self.tree;
         let memtable = tree.options.memtable_bytes as f64;
+        let one = self.writes_of(1, is_insert);
+        let in_table = tree.classes.written(&one);
         if self.load.part.levels_above > 0 {
-            return whole(memtable / tree.classes.in_table()).max(1);
+            return whole(memtable / in_table).max(1);
         }
-        let writes = memtable / (tree.classes.in_table() + MEMTABLE_ENTRY_BYTES);
-        let behind = tree.classes.in_value_logs();
+        let overhead = match self.load.distribution {
+            KeyDistribution::Sequential if is_insert => MEMTABLE_ENTRY_BYTES_IN_ORDER,
+            _ => MEMTABLE_ENTRY_BYTES,
+        };
+        let writes = memtable / (in_table + overhead);
+        let behind = tree.classes.in_value_logs() * one.values();
         if behind == 0.0 {
             return whole(writes).max(1);
         }
@@ -154,31 +178,23 @@ impl<'a> Run<'a> {
             }
             KeyDistribution::Uniform | KeyDistribution::Zipfian { .. } => Span::ALL,
         };
-        self.live = self.tree.live_after(&self.live, writes as f64, 0.0, 0.0);
         self.flush(span, writes, true);
     }
 
     fn draw(&mut self, writes: u64) {
-        let deletes = self.load.deletes;
-        self.live = self
-            .tree
-            .live_after(&self.live, 0.0, writes as f64, deletes);
         self.flush(Span::ALL, writes, false);
     }
 
     fn flush(&mut self, span: Span, writes: u64, is_insert: bool) {
         let load = self.load;
-        let (inserts, draws) = if is_insert {
-            (writes as f64, 0.0)
-        } else {
-            (0.0, writes as f64)
-        };
-        let values = inserts + draws * (1.0 - load.deletes);
-        let keys = load.key_bytes * writes;
+        let written = self.writes_of(writes, is_insert);
+        self.tree.key_space.overwrite(&mut self.live, &written);
+        let (values, operands) = (written.values(), written.operands());
+        let keys = load.key_bytes * writes + whole(load.operand_bytes as f64 * operands);
         let in_log = self.tree.classes.in_table() - load.key_bytes as f64;
         self.tree.io_stats.user += keys + whole(load.value_bytes() * values);
         self.tree.io_stats.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
-        self.tree.flush(span, inserts, draws, load.deletes);
+        self.tree.flush(span, &written);
         if load.seeks_per_write > 0.0 {
             self.tree.seek(load.seeks_per_write * writes as f64);
         }
@@ -217,7 +233,9 @@ impl<'a> Run<'a> {
 
     /// All live keys.
     fn live(&self) -> f64 {
-        self.live.iter().sum()
+        let classes = self.tree.key_space.classes.iter();
+        let live = self.live.iter().zip(classes);
+        live.map(|(mass, class)| mass.entries(class.keys)).sum()
     }
 
     fn sample(&mut self) {
@@ -238,6 +256,7 @@ impl<'a> Run<'a> {
                 bytes: files.iter().map(|file| file.bytes).sum(),
                 entries: files.iter().map(|file| file.entries).sum(),
                 tombstones: files.iter().map(|file| file.tombstones).sum(),
+                operands: whole(tree.operands(level).round()),
                 capacity: at(&capacities, level),
                 segment_limit: limits.get(level).copied().unwrap_or(1),
             }

@@ -95,7 +95,7 @@ fn expired_files_leave_the_tree() {
 fn invalid_loads_are_refused() {
     let good = || Load::inserts(MIB, small(Preset::Balanced)).overwritten(1.0);
     let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
-    let cases: [fn(&mut Load); 14] = [
+    let cases: [fn(&mut Load); 18] = [
         |load| load.keys = 0,
         |load| load.inserts = load.keys + 1,
         |load| (load.inserts, load.draws) = (0, 0),
@@ -107,6 +107,10 @@ fn invalid_loads_are_refused() {
         |load| load.keys = u64::MAX,
         |load| load.deletes = 1.1,
         |load| load.deletes = f64::NAN,
+        |load| load.merges = -0.1,
+        |load| (load.deletes, load.merges) = (0.6, 0.5),
+        |load| load.operand_bytes = u64::MAX,
+        |load| (load.merges, load.options.medium_from) = (0.5, 100),
         |load| load.seeks_per_write = -1.0,
         |load| load.files_max = 0,
         |load| load.flushes_max = 0,
@@ -296,6 +300,41 @@ fn deletes_of_everything_leave_nothing() {
     assert!(last.live_bytes < 1 << 10, "{}", last.live_bytes);
 }
 
+/// Merges alone never add a key, and operands are small beside the values that they leave.
+#[test]
+fn merges_write_less_than_updates_and_store_the_same() {
+    for preset in [Preset::Balanced, Preset::Leveling] {
+        let updates = Load::inserts(40 * MIB, small(preset)).overwritten(2.0);
+        let mut merges = updates.clone();
+        merges.merges = 1.0;
+        let (updated, merged) = (run(&updates).1, run(&merges).1);
+        assert_eq!(updated.live_bytes, merged.live_bytes);
+        let (one, other) = (updated.io_stats.written(), merged.io_stats.written());
+        assert!(other < one, "{other} of {one}");
+        assert!(merged.io_stats.user < updated.io_stats.user);
+        let operands: u64 = merged.levels.iter().map(|level| level.operands).sum();
+        let last = merged
+            .levels
+            .iter()
+            .rfind(|level| level.entries > 0)
+            .unwrap();
+        assert!(operands > 0 && last.operands == 0, "{:?}", merged.levels);
+        assert!(updated.levels.iter().all(|level| level.operands == 0));
+    }
+}
+
+/// A merge into a key without a value stores one, like an update.
+#[test]
+fn merges_into_absent_keys_store_values() {
+    let live = |deletes, merges| {
+        let mut load = Load::inserts(8 * MIB, small(Preset::Balanced)).overwritten(3.0);
+        (load.deletes, load.merges) = (deletes, merges);
+        run(&load).1.live_bytes
+    };
+    assert_eq!(live(0.3, 0.0), live(0.3, 0.7));
+    assert!(live(0.3, 0.7) < live(0.0, 1.0));
+}
+
 fn options() -> impl Strategy<Value = KeyspaceOptions> {
     let limits = prop_oneof![
         Just(SegmentLimit::Scaled),
@@ -321,12 +360,13 @@ fn loads() -> impl Strategy<Value = Load> {
         Just(KeyDistribution::Sequential),
         (0.5..1.5).prop_map(|exponent| KeyDistribution::Zipfian { exponent }),
     ];
-    let parts = (0.0..3.0, 0.0..1.0, 0.0..0.1);
+    let parts = (0.0..3.0, 0.0..1.0, 0.0..1.0, 0.0..0.1);
     (options(), distributions, parts, 10..400_u64, any::<bool>()).prop_map(
-        |(options, distribution, (times, deletes, seeks_per_write), value_bytes, filters)| {
+        |(options, distribution, (times, deletes, merges, seeks), value_bytes, filters)| {
             let mut load = Load::inserts(16 * MIB, options).overwritten(times);
             (load.distribution, load.deletes) = (distribution, deletes);
-            load.seeks_per_write = seeks_per_write;
+            load.merges = merges * (1.0 - deletes);
+            load.seeks_per_write = seeks;
             load.values = ValueSize::same(value_bytes);
             load.filters = filters;
             load
@@ -350,8 +390,10 @@ proptest! {
             prop_assert!(entries as f64 >= load.inserts as f64 * 0.999);
         }
         for level in &last.levels[1..last.level_count] {
-            let values = (level.entries - level.tombstones) as f64 * load.entry_bytes();
-            let logical = values + (level.tombstones * load.key_bytes) as f64;
+            let values = (level.entries - level.tombstones - level.operands) as f64;
+            let operands = level.operands * (load.key_bytes + load.operand_bytes);
+            let others = (level.tombstones * load.key_bytes + operands) as f64;
+            let logical = values * load.entry_bytes() + others;
             prop_assert!(logical <= level.capacity as f64 * 1.01, "{level:?}");
         }
     }
@@ -388,7 +430,7 @@ fn tables_have_wide_slices_of_transient_logs() {
     let mut run = Run::new(&load);
     let (mut bytes, mut slices) = (0, 0);
     while run.written < load.inserts {
-        run.insert(run.per_flush().min(load.inserts - run.written));
+        run.insert(run.per_flush(true).min(load.inserts - run.written));
         for file in run.tree.summary.levels.iter().skip(1).flatten() {
             bytes += file.transient_bytes;
             slices += u64::from(file.transient_files);

@@ -28,6 +28,10 @@ pub(super) struct Report {
     values: Vec<ValueSize>,
     keys: u64,
     writes: u64,
+    /// The fractions of the writes of drawn keys that are deletes and merges, and bytes of an operand.
+    deletes: f64,
+    merges: f64,
+    operand_bytes: u64,
     /// The nominal number of levels below level 0.
     levels: usize,
     /// Bytes written for each byte given, over the whole load.
@@ -114,6 +118,9 @@ impl Report {
             values: load.values.clone(),
             keys: load.keys,
             writes: load.writes(),
+            deletes: load.deletes,
+            merges: load.merges,
+            operand_bytes: load.operand_bytes,
             levels: last.level_count,
             write_amplification: interval.write_amplification,
             io_amplification: moved as f64 / io_stats.user.max(1) as f64,

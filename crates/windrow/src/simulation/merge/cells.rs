@@ -1,6 +1,7 @@
 //! Cells: the parts of the key space in which every segment of a merge lies evenly.
 
-use crate::simulation::key_space::{KeySpace, Mass, Segment, Span};
+use crate::simulation::key_space::{KeySpace, Segment, Span};
+use crate::simulation::mass::Mass;
 
 /// The entries of `sources`, newest first, after a merge.
 pub(crate) fn merged_entries(key_space: &KeySpace, sources: &[&Segment]) -> f64 {

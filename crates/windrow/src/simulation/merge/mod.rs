@@ -12,7 +12,8 @@ pub(super) use cells::merged_entries;
 pub(super) use references::ReferenceMerge;
 
 use super::entry_sizes::EntrySizes;
-use super::key_space::{Count, KeySpace, Mass, Segment, Span};
+use super::key_space::{Count, KeySpace, Segment, Span};
+use super::mass::Mass;
 use super::references::References;
 use crate::base::FileNumber;
 use crate::policy::{DeeperLevels, OutputCutter, whole};
@@ -68,11 +69,9 @@ impl<'a> Merge<'a> {
             if !self.references.is_empty() {
                 self.add_references(sources, span, active, &mut untouched);
             }
-            let has_tombstones = masses.iter().any(|mass| mass.tombstones > 0.0);
-            if has_tombstones && !self.deeper.may_hold(&span.smallest) {
-                for mass in masses.iter_mut() {
-                    mass.drop_tombstones();
-                }
+            let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
+            if masses.iter().any(depends) && !self.deeper.may_hold(&span.smallest) {
+                masses.iter_mut().for_each(Mass::end_below);
             }
             let mut count = self.key_space.count(masses, span.width());
             count.in_transient_logs = self.references.in_transient_logs();

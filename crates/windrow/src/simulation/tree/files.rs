@@ -31,7 +31,7 @@ pub(crate) struct Tree<'a> {
     pub(super) load: &'a Load,
     /// The options of the load, for the part of the tree that is simulated.
     pub(crate) options: KeyspaceOptions,
-    pub(super) key_space: KeySpace,
+    pub(crate) key_space: KeySpace,
     pub(super) sizes: EntrySizes,
     logical: EntrySizes,
     pub(crate) classes: ValueClasses,

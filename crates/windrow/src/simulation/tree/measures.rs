@@ -2,7 +2,6 @@
 
 use super::files::Tree;
 use crate::policy::FileSummary;
-use crate::simulation::key_space::KeyClass;
 use crate::simulation::outcome::Spread;
 use crate::simulation::transient_logs::TransientLogs;
 
@@ -79,22 +78,10 @@ impl Tree<'_> {
         (self.sizes.value + self.classes.in_value_logs()) * values
     }
 
-    /// The live keys of each class after this many inserts and draws, if there were `live` before; none if
-    /// that is empty.
-    pub(crate) fn live_after(
-        &self,
-        live: &[f64],
-        inserts: f64,
-        draws: f64,
-        deletes: f64,
-    ) -> Vec<f64> {
-        let classes = self.key_space.classes.iter().enumerate();
-        let after = |(position, class): (usize, &KeyClass)| {
-            let live = live.get(position).copied().unwrap_or(0.0);
-            let hit = -(-draws * class.drawn / class.keys).exp_m1();
-            let inserted = inserts * class.keys / self.key_space.keys;
-            live * (1.0 - hit) + class.keys * hit * (1.0 - deletes) + inserted
-        };
-        classes.map(after).collect()
+    /// The operands of a level.
+    pub(crate) fn operands(&self, level: usize) -> f64 {
+        let files = self.summary.level(level).iter();
+        let segments = files.flat_map(|file| &self.contents[&file.number].segments);
+        segments.map(|segment| segment.count.operands).sum()
     }
 }

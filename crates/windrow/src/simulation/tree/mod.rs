@@ -9,6 +9,7 @@ use compaction::NO_UNITS;
 pub(super) use files::Tree;
 
 use super::key_space::Span;
+use super::mass::Written;
 use super::transient_logs::TransientLogs;
 use crate::base::{Cause, FileNumber};
 use crate::options::MediumOrder;
@@ -20,11 +21,10 @@ use crate::policy::{
 const JOBS_MAX: usize = 1_000_000;
 
 impl Tree<'_> {
-    /// Flushes a memtable with this many inserts and draws between these keys.
-    pub(super) fn flush(&mut self, span: Span, inserts: f64, draws: f64, deletes: f64) {
-        let mut segment = self.key_space.written(span, inserts, draws, deletes);
+    /// Flushes a memtable with these writes between these keys.
+    pub(super) fn flush(&mut self, span: Span, written: &Written) {
+        let mut segment = self.key_space.written(span, written);
         let entries = self.key_space.values(&segment);
-        let writes = inserts + draws * (1.0 - deletes);
         let files = self.summary.levels.iter().flatten();
         let ranges = files.map(|file| (file.smallest, file.largest));
         let stays = policy::mediums_stay(ranges, (span.smallest, span.largest), &self.options);
@@ -35,7 +35,7 @@ impl Tree<'_> {
         };
         let (transient_log, logs) =
             self.values
-                .flush(&mut segment, writes, &transient_logs, &entries);
+                .flush(&mut segment, written.values(), &transient_logs, &entries);
         self.io_stats.add(0, Cause::TransientLog, transient_log);
         self.io_stats.value_logs += logs;
         let claim = Claim {
