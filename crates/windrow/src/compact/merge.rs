@@ -46,7 +46,7 @@ impl Expired {
     /// Both together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
-            entries: self.entries + other.entries,
+            entries: self.entries.saturating_add(other.entries),
             by: self.by.max(other.by),
         }
     }

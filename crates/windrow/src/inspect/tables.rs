@@ -483,12 +483,22 @@ fn properties_record(handle: Handle, properties: &Properties) -> Record<'_> {
 
 /// The record of what is known of entries that expire.
 pub(super) fn expiring_record(expiring: &Expiring) -> Record<'static> {
-    Record::new("expiring")
+    const MOMENTS: [&str; Expiring::PARTS + 1] = [
+        "earliest_ms",
+        "eighth_1_ms",
+        "eighth_2_ms",
+        "eighth_3_ms",
+        "eighth_4_ms",
+        "eighth_5_ms",
+        "eighth_6_ms",
+        "eighth_7_ms",
+        "latest_ms",
+    ];
+    let record = Record::new("expiring")
         .number("entries", expiring.entries)
-        .number("bytes", expiring.bytes)
-        .number("earliest_ms", expiring.earliest)
-        .number("latest_ms", expiring.latest)
-        .number("mean_ms", expiring.mean)
+        .number("bytes", expiring.bytes);
+    let moments = MOMENTS.into_iter().zip(expiring.moments);
+    moments.fold(record, |record, (name, moment)| record.number(name, moment))
 }
 
 pub(super) fn compression_name(codec: Compression) -> &'static str {

@@ -190,7 +190,7 @@ impl Version {
         if levels.is_empty() {
             levels.push(Shared::default());
         }
-        let expires = |level: &Shared<Level>| level.sums().get(Measure::ExpiringBytes) > 0;
+        let expires = |level: &Shared<Level>| level.sums().get(Measure::ExpiringEntries) > 0;
         Self {
             may_expire: levels.iter().any(expires),
             levels,

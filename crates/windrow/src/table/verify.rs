@@ -18,7 +18,7 @@ use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trai
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::format::{BlockPlace, ExpiringTally, Properties, References};
+use super::format::{BlockPlace, Expiring, ExpiringTally, Properties, References};
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key whose pointer is in the table.
@@ -259,6 +259,16 @@ impl SegmentCheck<'_> {
         }
     }
 
+    /// What is known of the entries that expire: the record of the properties, if it agrees with the entries.
+    fn expiring(&self) -> Option<Box<Expiring>> {
+        let found = self.expiring.finish();
+        let recorded = &self.segment.properties.expiring;
+        match (&found, recorded) {
+            (Some(found), Some(recorded)) if recorded.agrees_with(found) => Some(recorded.clone()),
+            _ => found,
+        }
+    }
+
     /// Compares the totals, if every block was sound.
     fn finish(mut self) -> Result<()> {
         let recorded = match self.table.log_references_of(self.segment) {
@@ -279,7 +289,7 @@ impl SegmentCheck<'_> {
         let tally = Properties {
             largest: self.largest(),
             ranges: properties.ranges,
-            expiring: self.expiring.finish(),
+            expiring: self.expiring(),
             filter_bytes: properties.filter_bytes,
             blocks: properties.blocks,
             transient: self.references.transient(),

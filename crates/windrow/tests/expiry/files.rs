@@ -220,8 +220,9 @@ fn expired_bytes_of_an_idle_database_fall_below_their_bound() {
     );
 }
 
-/// Bytes that compactions have read when a part of the entries has expired: `expiry` of each number from 0 to 999.
-fn read_for(compression: Compression, now: u64, expiry: impl Fn(u64) -> u64) -> (u64, u64) {
+/// Bytes that compactions read while the clock shows these times, and those of the tables at the end. Numbers from 0 to 999
+/// have the time of their `expiry`.
+fn read_for(compression: Compression, times: &[u64], expiry: impl Fn(u64) -> u64) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let clock = TurnedClock::at(0);
     let db = open(folder.path(), &clock);
@@ -237,8 +238,10 @@ fn read_for(compression: Compression, now: u64, expiry: impl Fn(u64) -> u64) -> 
     settle(&db);
     let read = |db: &Db| db.stats().compaction_bytes_read;
     let before = read(&db);
-    clock.turn_to(now);
-    settle(&db);
+    for &now in times {
+        clock.turn_to(now);
+        settle(&db);
+    }
     (read(&db) - before, table_bytes(&db))
 }
 
@@ -246,34 +249,52 @@ fn read_for(compression: Compression, now: u64, expiry: impl Fn(u64) -> u64) -> 
 fn compressed_files_are_rewritten_when_much_of_them_has_expired() {
     // Values take little space, in logical bytes several times that of their tables.
     let expiry = |number| 1000 + number;
-    let (read, bytes) = read_for(Compression::Lz4, 1100, expiry);
+    let (read, bytes) = read_for(Compression::Lz4, &[1100], expiry);
     assert!(bytes < 6000 * 50, "{bytes} bytes are not compressed");
     assert_eq!(read, 0);
-    let (read, _) = read_for(Compression::Lz4, 1500, expiry);
+    let (read, _) = read_for(Compression::Lz4, &[1500], expiry);
     assert!(read > 0);
 }
 
-/// A few entries that go early say nothing of the others.
+/// One entry of fifty lives very long, another one goes early: they say nothing of the others.
 #[test]
 fn files_are_not_rewritten_for_a_few_early_entries() {
-    let expiry = |number| {
-        if number < 20 {
-            1000 + number * 50
-        } else {
-            2000
-        }
+    let expiry = |number| match number % 50 {
+        25 => 4_000_000,
+        0 => 1000 + number * 25,
+        _ => 30_000,
     };
-    let (read, _) = read_for(Compression::None, 1900, expiry);
+    let times: Vec<u64> = (0..30).map(|second| 999 + second * 1000).collect();
+    let (read, bytes) = read_for(Compression::None, &times, expiry);
     assert_eq!(read, 0);
-    let expiry = |number| {
-        if number < 20 {
-            1050 + number * 50
-        } else {
-            1010
-        }
-    };
-    let (read, _) = read_for(Compression::None, 1049, expiry);
-    assert!(read > 0);
+    let (read, after) = read_for(Compression::None, &[30_001], expiry);
+    assert!(read > 0 && after < bytes / 4, "{read} {bytes} {after}");
+}
+
+#[test]
+fn entries_of_short_lives_go_soon_between_entries_of_long_ones() {
+    let expiry = |number| if number % 10 == 0 { 1_000_000 } else { 1000 };
+    let (read, before) = read_for(Compression::None, &[999], expiry);
+    assert_eq!(read, 0);
+    let (_, after) = read_for(Compression::None, &[1001], expiry);
+    assert!(after < before / 5, "{before} {after}");
+}
+
+#[test]
+fn a_compaction_of_a_range_drops_a_single_expired_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(0);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    for number in 0..50_u64 {
+        let ttl = if number == 7 { 1000 } else { 1 << 40 };
+        map.insert_with_ttl(number.to_be_bytes(), "value", milliseconds(ttl))
+            .unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    clock.turn_to(1001);
+    map.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(db.stats().entries_expired, 1);
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Engine {
         for (keyspace, path) in files {
             self.check_needed(&keyspace)?;
             let table = self.take_file(&path, check, &mut pending)?;
-            if table.expiring().is_some() {
+            if table.expiring_entries() > 0 {
                 keyspace.check_expiring()?;
             }
             match new

@@ -117,10 +117,9 @@ impl Engine {
         level: usize,
         files: &[Shared<FileHandle>],
     ) -> Result<()> {
-        let expired = files.iter().filter_map(|file| file.meta.expiring());
-        let expired = expired.map(|expiring| Expired {
-            entries: expiring.entries,
-            by: expiring.latest,
+        let expired = files.iter().map(|file| Expired {
+            entries: file.meta.expiring_entries(),
+            by: file.meta.last_expiry().unwrap_or(0),
         });
         let expired = expired.fold(Expired::default(), Expired::and);
         let mut records = Vec::from_iter(expired.record());

@@ -182,8 +182,7 @@ impl<'a> VersionTree<'a> {
             return (0, false);
         };
         let moment = readers.earliest_moment(file.sequence_min());
-        let expiring = file.expiring_held();
-        let expired = expiring.map_or(0, |it| it.expired_bytes(moment));
+        let expired = file.expired_bytes(moment);
         let from = file.expired_from();
         // A transaction with an older snapshot must find that the key was written.
         let is_expired = from.is_some_and(|from| is_expired(from, moment))
@@ -345,10 +344,8 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
         let level_0 = level_0.into_iter().flat_map(|level| level.files());
         let level_0 = level_0.filter(|file| self.is_busy(file.meta.number));
         let deeper = (1..self.depth()).flat_map(|level| self.busy_files(level));
-        let busy = level_0.chain(deeper).map(|file| {
-            let expiring = file.meta.expiring_held();
-            expiring.map_or(0, |it| it.expired_bytes(now))
-        });
+        let busy = level_0.chain(deeper);
+        let busy = busy.map(|file| file.meta.expired_bytes(now));
         whole(all).saturating_sub(busy.fold(0, u64::saturating_add))
     }
 
@@ -397,11 +394,7 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
             superseded_part_max: extremes.superseded_part_max,
             may_have_transient: holds(Measure::TransientBytes),
             may_have_logs: holds(Measure::LogBytes),
-            expired_part_max: if is_expired(extremes.expiry_min, now) {
-                1.0
-            } else {
-                0.0
-            },
+            expired_part_max: extremes.expired_part_max(now),
             may_be_expired: is_expired(extremes.expired_from_min, now),
         }
     }

@@ -7,11 +7,12 @@
 
 use super::expiry_curve::ExpiryCurve;
 use crate::base::Moment;
+use crate::base::expiry::is_expired;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::manifest::handle::FileHandle;
-use crate::table::FileSums;
+use crate::table::{Expiring, FileSums};
 
 /// The most files of a chunk. Debug builds have short chunks, so that small trees of tests have several.
 pub(super) const CHUNK_FILES_MAX: usize = if cfg!(debug_assertions) { 8 } else { 256 };
@@ -48,9 +49,10 @@ pub(crate) struct Extremes {
     /// Of files with several segments: the fewest bytes, and the largest superseded part.
     pub(crate) segmented_bytes_min: u64,
     pub(crate) superseded_part_max: f64,
-    /// When the first entry of a file expires, and from when on a file has only [expired entries and
+    /// From when on [more than 0, 1, 2, ... eighths](crate::table::FileMeta::expired_eighths_from) of a file may have
+    /// expired, and from when on a file has only [expired entries and
     /// tombstones](crate::table::FileMeta::expired_from); the largest number if that never happens.
-    pub(crate) expiry_min: Moment,
+    pub(crate) expired_eighths_from_min: [Moment; Expiring::PARTS],
     pub(crate) expired_from_min: Moment,
 }
 
@@ -110,9 +112,7 @@ impl Chunk {
             bytes_through: bytes_through.collect(),
             sums: FileSums::of(files.iter().map(|file| &*file.meta)),
             extremes: Extremes::of(&files),
-            expiry_curve: ExpiryCurve::new(
-                files.iter().filter_map(|file| file.meta.expiring_held()),
-            ),
+            expiry_curve: ExpiryCurve::new(files.iter().map(|file| &*file.meta)),
             visits_max: AtomicU64::new(visits.unwrap_or(0)),
             files: files.into(),
             fences,
@@ -211,10 +211,17 @@ impl Chunk {
 }
 
 impl Extremes {
+    /// At least the largest part of expired bytes of a file at `now`, to an eighth.
+    pub(crate) fn expired_part_max(&self, now: Moment) -> f64 {
+        let eighths_from = &self.expired_eighths_from_min;
+        let eighths = eighths_from.partition_point(|from| is_expired(*from, now));
+        eighths as f64 / Expiring::PARTS as f64
+    }
+
     fn of(files: &[Shared<FileHandle>]) -> Self {
         let mut all = Self {
             segmented_bytes_min: u64::MAX,
-            expiry_min: Moment::MAX,
+            expired_eighths_from_min: [Moment::MAX; Expiring::PARTS],
             expired_from_min: Moment::MAX,
             ..Self::default()
         };
@@ -226,8 +233,10 @@ impl Extremes {
             };
             all.tombstone_part_max = all.tombstone_part_max.max(part);
             all.segments_max = all.segments_max.max(meta.segments.len());
-            let earliest = meta.expiring().map(|expiring| expiring.earliest);
-            all.expiry_min = all.expiry_min.min(earliest.unwrap_or(Moment::MAX));
+            let eighths_from = meta.expired_eighths_from();
+            for (min, from) in all.expired_eighths_from_min.iter_mut().zip(eighths_from) {
+                *min = from.min(*min);
+            }
             let from = meta.expired_from().unwrap_or(Moment::MAX);
             all.expired_from_min = all.expired_from_min.min(from);
             if meta.segments.len() > 1 {

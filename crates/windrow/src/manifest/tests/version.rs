@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber};
-use crate::table::{FenceKeys, FileMeta};
+use crate::table::{Expiring, FenceKeys, FileMeta};
 use crate::value::ValuePointer;
 
 fn handle(
@@ -41,6 +41,22 @@ fn segmented(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
         meta.segments.push(next.clone());
     }
     FileHandle::new(meta, &Arc::default())
+}
+
+/// Damaged records may say that entries which expire have no bytes.
+#[test]
+fn a_version_may_expire_if_an_entry_does() {
+    let mut meta = file(7, b"a", b"k", (1, 5));
+    meta.segments[0].expiring = Some(Box::new(Expiring {
+        entries: 1,
+        bytes: 0,
+        moments: [100; Expiring::PARTS + 1],
+    }));
+    let version = Version::default();
+    assert!(!version.may_expire());
+    let version = version.apply(&[(1, FileHandle::new(meta.clone(), &Arc::default()))], &[]);
+    assert!(version.unwrap().may_expire());
+    assert_eq!((meta.expired_bytes(99), meta.expired_bytes(100)), (0, 1));
 }
 
 proptest! {

@@ -6,10 +6,13 @@
 //! the rewrite lists the values that it drops.
 //!
 //! Expired entries take at most the part [`EXPIRED_SPACE`] of the space that `max_space_amp` leaves above the others.
-//! If they take more, the file with the largest part of them is rewritten, where it is. How many there are is estimated, from
-//! the first, the mean and the last expiry of each file.
+//! If they take more, a file with the largest part of them is rewritten, where it is. How many there are is estimated, from
+//! the moments by which each eighth of a segment has expired. Parts of files are compared in eighths, too, as bounds of chunks
+//! are, so a plan looks at the files of few chunks.
 //!
-//! I1. The estimate of a file that was rewritten is zero until another entry expires. So rewrites end.
+//! I1. The estimate of a file that was rewritten is zero until another entry expires, and it is wrong by about an eighth of
+//!     what expires. So rewrites end, and a file is not rewritten for a few entries while expired ones may take more than an
+//!     eighth.
 
 use super::compaction::compact_group;
 use super::groups::RunGroup;
@@ -19,6 +22,7 @@ use super::rules::Rules;
 use crate::options::KeyspaceOptions;
 use crate::policy::summary::FileSummary;
 use crate::policy::tree::{Bounds, Sum, Tree};
+use crate::table::Expiring;
 
 /// The part of the space above the live data that expired entries may take. Levels above the last one have the rest.
 const EXPIRED_SPACE: f64 = 0.5;
@@ -68,8 +72,11 @@ pub(super) fn rewrite<K: Ord + Clone>(
     if !is_too_much(tree, options) {
         return None;
     }
-    let most = |_, chunk: &Bounds| Some(chunk.expired_part_max).filter(|part| *part > 0.0);
-    let part = |_, file: &FileSummary<K>| (file.expired_bytes > 0).then(|| expired_part(file));
+    let most = |_, chunk: &Bounds| Some(eighths(chunk.expired_part_max)).filter(|most| *most > 0.0);
+    let part = |_, file: &FileSummary<K>| {
+        let part = eighths(expired_part(file));
+        (part > 0.0).then_some(part)
+    };
     let plan = |(level, position)| {
         let part = expired_part(&tree.file(level, position));
         let plan = rewrite_file(tree, rules, (level, position), Purpose::Expiry)?;
@@ -89,16 +96,22 @@ pub(super) fn rewrite<K: Ord + Clone>(
         .or(file.map(|(_, plan)| plan))
 }
 
-/// The part of the bytes of a group of level 0 that belong to expired entries.
+/// The part of the bytes that a compaction of a group of level 0 rewrites, in level 1 as well, which belong to expired
+/// entries of the group.
 fn expired_part_of_runs<K: Clone>(tree: &dyn Tree<K>, group: &RunGroup<K>) -> f64 {
-    let runs = group.runs.iter().map(|&run| tree.file(0, run));
-    let (mut expired, mut held) = (0_u64, 0_u64);
-    for run in runs {
+    let lower = tree.overlapping(1, &group.smallest, &group.largest);
+    let (mut expired, mut rewritten) = (0_u64, tree.sum_within(1, lower, Sum::HeldBytes));
+    for run in group.runs.iter().map(|&run| tree.file(0, run)) {
         let own = run.held_bytes();
         expired = expired.saturating_add(run.expired_bytes.min(own));
-        held = held.saturating_add(own);
+        rewritten = rewritten.saturating_add(own);
     }
-    expired as f64 / held.max(1) as f64
+    expired as f64 / rewritten.max(1) as f64
+}
+
+/// The eighths of a part, the last one whole.
+fn eighths(part: f64) -> f64 {
+    (part * Expiring::PARTS as f64).ceil()
 }
 
 /// The part of the bytes of `file` that belong to expired entries.

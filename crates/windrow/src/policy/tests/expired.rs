@@ -43,10 +43,16 @@ a busy file is as good as rewritten [2] :: | 1:0-9/12+expired=11+busy 2:10-19/4+
 a deeper level is rewritten where it is [2] :: | 2:0-9/4 | 1:0-9/40+expired=30
     => rewrite expired of L2 1 over 0-9
 level 0 goes down [2] :: 2:0-9/4+expired=3 | 1:0-9/2 => compact L0 2 with 1 over 0-9
-level 0 goes first if it has the larger part [2] :: 2:0-9/4+expired=3 | 1:0-9/12+expired=8
+level 0 goes first if it has the larger part [2] :: 2:0-9/8+expired=7 | 1:0-1/1 3:20-29/12+expired=8
     => compact L0 2 with 1 over 0-9
-a deeper file goes first if it has the larger part [2] :: 2:0-9/4+expired=3 | 1:0-9/12+expired=10
+a deeper file goes first if it has the larger part [2] :: 2:0-9/8+expired=7 | 1:0-1/1 3:20-29/12+expired=10
+    => rewrite expired of L1 3 over 20-29
+what level 0 overlaps counts [2] :: 2:0-9/8+expired=7 | 1:0-9/12 3:20-29/12+expired=8
+    => rewrite expired of L1 3 over 20-29
+the first of about equal parts [2] :: | 1:0-9/16+expired=9 2:10-19/16+expired=10
     => rewrite expired of L1 1 over 0-9
+the larger part by an eighth [2] :: | 1:0-9/16+expired=9 2:10-19/16+expired=11
+    => rewrite expired of L1 2 over 10-19
 ";
 
 #[test]

@@ -5,7 +5,7 @@
 use std::ops::Deref;
 use std::slice;
 
-use crate::base::{FileNumber, Moment, SegmentId, SequenceNumber};
+use crate::base::{FileNumber, SegmentId, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
 use super::expiring::Expiring;
@@ -226,31 +226,6 @@ impl FileMeta {
     /// The range tombstones of all segments.
     pub(crate) fn range_tombstones(&self) -> u64 {
         self.sum(|segment| segment.range_tombstones.into())
-    }
-
-    /// The entries of all segments that expire, if there are any.
-    pub(crate) fn expiring(&self) -> Option<Expiring> {
-        let expiring = self.segments.iter().filter_map(|it| it.expiring.as_deref());
-        expiring.copied().reduce(Expiring::and)
-    }
-
-    /// The same, with the part of the bytes on disk that the file holds, in value files included, which is theirs.
-    pub(crate) fn expiring_held(&self) -> Option<Expiring> {
-        let expiring = self.expiring()?;
-        let apart = self.log_bytes();
-        let logical = self.logical_bytes().saturating_add(apart).max(1);
-        let held = self.bytes().saturating_add(self.transient_bytes());
-        let held = u128::from(held.saturating_add(apart));
-        let bytes = u128::from(expiring.bytes.min(logical));
-        let bytes = held * bytes / u128::from(logical);
-        Some(expiring.of_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
-    }
-
-    /// From which moment on each of its entries is expired or a tombstone of one key. `None` if others stay for ever.
-    pub(crate) fn expired_from(&self) -> Option<Moment> {
-        let (entries, latest) = self.expiring().map_or((0, 0), |it| (it.entries, it.latest));
-        let gone = entries.saturating_add(self.tombstones());
-        (gone == self.entries() && self.range_tombstones() == 0).then_some(latest)
     }
 
     /// The logical bytes of all segments.

@@ -2,6 +2,8 @@
 //! described in `docs/format.md`.
 
 mod expiring;
+mod expiry_sketch;
+mod file_expiry;
 mod filter_unit;
 mod footer;
 mod index;

@@ -270,9 +270,7 @@ mod tests {
             expiring: Some(Box::new(Expiring {
                 entries: 5,
                 bytes: 1000,
-                earliest: 7,
-                latest: 90,
-                mean: 30,
+                moments: [7, 7, 20, 30, 31, 32, 33, 90, 300],
             })),
             transient: references.transient(),
             logs: references.logs().log_sums(),
@@ -292,10 +290,22 @@ mod tests {
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
         for (tag, body) in [
             (RANGE_TOMBSTONES, &[0, 1][..]),
-            (EXPIRING, &[0, 1, 1, 1, 1]),
-            (EXPIRING, &[1, 1, 1, 1]),
-            (EXPIRING, &[1, 1, 1, 1, 2]),
-            (EXPIRING, &[1, 1, 1, 1, 1, 1]),
+            (EXPIRING, &[0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+            (EXPIRING, &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+            (EXPIRING, &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+            // The last moment of a clock, and one after it.
+            (
+                EXPIRING,
+                &[
+                    1, 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 1,
+                ],
+            ),
+            (
+                EXPIRING,
+                &[
+                    1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40,
+                ],
+            ),
             (TRANSIENT_REFERENCES, &[0]),
             (TRANSIENT_REFERENCES, &[1, 7, 0, 0]),
             (TRANSIENT_REFERENCES, &[2, 7, 1, 1, 0, 1, 1]),

@@ -86,8 +86,8 @@ impl FileMeta {
             Measure::RangeTombstones => self.range_tombstones(),
             Measure::TransientBytes => self.transient_bytes(),
             Measure::LogBytes => self.log_bytes(),
-            Measure::ExpiringEntries => self.expiring().map_or(0, |it| it.entries),
-            Measure::ExpiringBytes => self.expiring().map_or(0, |it| it.bytes),
+            Measure::ExpiringEntries => self.expiring_entries(),
+            Measure::ExpiringBytes => self.expiring_bytes(),
             Measure::SupersededBytes => self.superseded_bytes(),
         }
     }
