@@ -16,8 +16,9 @@ enum Base {
     Value,
     /// A pointer, in `base_bytes`.
     Pointer,
-    /// What an entry that expires stores, in `base_bytes`. No keyspace has such entries and operands, too: an operand
-    /// has no time at which its result would expire.
+    /// What an entry that expires stores, in `base_bytes`. A keyspace has such entries and operands only after the commit
+    /// of a transaction that was prepared without its merge operator. They are not folded, not even once the entry has
+    /// expired, until a compaction has dropped it.
     Expiring,
 }
 

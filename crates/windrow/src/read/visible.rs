@@ -561,7 +561,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Moves to the last visible key at or before the merged cursor's entry.
     fn show_backward(&mut self) -> Result<bool> {
-        let mut found = false;
+        let (mut found, mut is_hidden) = (false, false);
         while self.merged.is_valid() {
             let trailer = self.merged.trailer();
             let key = self.merged.key();
@@ -589,7 +589,9 @@ impl<C: Cursor> VisibleCursor<C> {
                     continue;
                 }
                 if trailer.is_operand() {
-                    let below = match (found, self.shown_expiry) {
+                    // An expired entry is no base either: it cannot be folded, whichever way a reader comes.
+                    let has_base = found || is_hidden && key == self.shown_key;
+                    let below = match (has_base, self.shown_expiry) {
                         (false, _) => Kind::Tombstone,
                         (true, None) => self.shown_kind,
                         (true, Some(_)) => self.shown_kind.expiring(),
@@ -601,11 +603,11 @@ impl<C: Cursor> VisibleCursor<C> {
                     self.unfolded.push(self.merged.value());
                 }
                 // Newer versions come later. They replace older ones, or add to them.
-                let is_hidden = trailer.is_expiring() && self.is_expired(self.merged.value());
+                is_hidden = trailer.is_expiring() && self.is_expired(self.merged.value());
                 found = !trailer.is_tombstone() && !is_hidden;
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(key);
-                if found {
+                if found || is_hidden {
                     let stored = self.merged.value();
                     let (expiry, value) = if trailer.is_expiring() {
                         let (expiry, value) = split_expiring(stored);

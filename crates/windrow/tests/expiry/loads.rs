@@ -58,6 +58,35 @@ fn a_sorted_load_keeps_the_expiry_of_each_entry() {
     assert!(db.verify().unwrap().is_sound());
 }
 
+/// As the other writes with such a time: nobody sees the values, not even while the clock shows an earlier time.
+#[test]
+fn a_load_of_entries_that_live_for_no_time_removes() {
+    for is_sorted in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = TurnedClock::at(1000);
+        let db = open(folder.path(), &clock);
+        let map = db.keyspace("map").unwrap();
+        map.insert("a", "older").unwrap();
+        let (none, entries) = (map.with_ttl(Duration::ZERO), [("a", "1"), ("b", "2")]);
+        if is_sorted {
+            none.bulk_load(entries).unwrap();
+        } else {
+            let entries = entries.into_iter().rev().map(Ok::<_, windrow::Error>);
+            none.try_bulk_load_unsorted(entries, 1 << 20, |_| ())
+                .unwrap();
+        }
+        assert!(map.is_empty().unwrap());
+        drop((none, map, db));
+        clock.turn_to(900);
+        let db = open(folder.path(), &clock);
+        let map = db.keyspace("map").unwrap();
+        assert!(map.is_empty().unwrap());
+        assert_eq!(map.get("a").unwrap(), None);
+        map.compact_range::<&[u8]>(..).unwrap();
+        assert!(map.is_empty().unwrap());
+    }
+}
+
 /// A file with entries that expire between others.
 fn write(path: &Path) {
     let mut writer = TableWriter::create(path, &Options::default()).unwrap();

@@ -92,6 +92,44 @@ fn a_prepared_transaction_with_entries_that_expire_keeps_no_open_from_succeeding
     assert_eq!(map.get("key").unwrap(), None);
 }
 
+/// Whichever way it comes, no reader folds an operand with an entry that expires, and none hides it.
+#[test]
+fn an_operand_over_an_entry_that_expires_is_the_same_for_all_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = TurnedClock::at(1000);
+    let db = open(folder.path(), &clock);
+    let map = db.keyspace("map").unwrap();
+    let transaction = db.transaction();
+    transaction
+        .insert_with_ttl(&map, "key", "value", milliseconds(10))
+        .unwrap();
+    transaction.prepare("both").unwrap();
+    drop((map, db));
+    let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
+    db.prepared_transaction("both").unwrap().commit().unwrap();
+    let map = db.keyspace("map").unwrap();
+    map.merge("key", 7_u64.to_le_bytes()).unwrap();
+    for now in [1000, 1010] {
+        clock.turn_to(now);
+        let outcomes = [
+            map.get("key").map(drop),
+            map.iter().unwrap().try_for_each(|entry| entry.map(drop)),
+            map.iter()
+                .unwrap()
+                .rev()
+                .try_for_each(|entry| entry.map(drop)),
+        ];
+        let kinds = outcomes.map(|outcome| outcome.map_err(|error| error.kind()));
+        assert_eq!(kinds, [Err(ErrorKind::Merge); 3], "{now}");
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    let value = 7_u64.to_le_bytes();
+    assert_eq!(map.get("key").unwrap().unwrap(), value);
+    for entry in [map.iter().unwrap().next(), map.iter().unwrap().next_back()] {
+        assert_eq!(entry.unwrap().unwrap().1, value);
+    }
+}
+
 #[test]
 fn a_new_keyspace_cannot_have_both() {
     let folder = tempfile::tempdir().unwrap();

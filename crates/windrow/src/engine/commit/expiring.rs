@@ -53,7 +53,8 @@ impl Engine {
         Ok(expiry.map_or_else(|| lasting(value), |expiry| expiring(expiry, value)))
     }
 
-    /// When an entry expires that is written to `keyspace` now and lives for `lifetime`.
+    /// When an entry expires that is written to `keyspace` now and lives for `lifetime`. One that lives for no time has
+    /// expired at the first moment of all, so it is not seen after an open with an earlier clock either.
     ///
     /// # Errors
     /// As [`stored`](Self::stored).
@@ -75,6 +76,9 @@ impl Engine {
             return Ok(None);
         };
         keyspace.check_expiring()?;
+        if ttl.is_zero() {
+            return Ok(Some(0));
+        }
         self.expiry_clock.expiry(ttl).map(Some)
     }
 }
