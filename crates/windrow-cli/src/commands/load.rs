@@ -43,7 +43,7 @@ Formats:
   jsonl   an object per line: {\"key\": \"..\", \"value\": \"..\"}, or key_hex and
           value_hex; a value that is not a string is kept as its JSON text;
           expires_at_ms says when the entry expires, in milliseconds since the
-          start of 1970; blank lines are skipped
+          start of 1970, and null that it never does; blank lines are skipped
   folder  the key is the path below the folder; the value is the file
 
 A line ends with a line feed, or with a carriage return and a line feed: in lines and tsv, a value loses \

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use windrow::runtime::{Runtime, Threads};
 use windrow::{Error, Expiry, Result, limits};
 
 use crate::outcome::Outcome;
@@ -125,6 +126,7 @@ pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
         None => standard_input()?,
     };
     check_lengths(&key, &value)?;
+    check_ttl(args.ttl.unwrap_or_default())?;
     let (db, keyspace) = args.of.store.open_or_create(args.sync)?;
     match args.ttl {
         Some(ttl) => keyspace.insert_with_ttl(&key, &value, ttl)?,
@@ -167,6 +169,17 @@ fn check_lengths(key: &[u8], value: &[u8]) -> Result<()> {
     }
     if value.len() > value_max {
         let message = format!("a value has at most {value_max} bytes");
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(())
+}
+
+/// Refuses a time to live that ends beyond all moments, before a database is created for it.
+fn check_ttl(ttl: Duration) -> Result<()> {
+    let end = Threads::default().unix_time().checked_add(ttl);
+    let last = Duration::from_millis(limits::EXPIRY_MILLISECONDS_MAX);
+    if end.is_none_or(|end| end > last) {
+        let message = format!("a time to live of {ttl:?} ends beyond the year 10889");
         return Err(Error::invalid_argument(message));
     }
     Ok(())

@@ -1,21 +1,22 @@
 //! `scan` and `count`: the entries of a range of keys.
 
 use clap::Args;
-use serde_json::json;
-use windrow::Result;
+use serde_json::{Value, json};
+use windrow::{Expiry, Result};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
 use crate::range::RangeArgs;
 use crate::store::{self, StoreArgs};
-use crate::text::{entry_object, escape, human_count, put_expiry};
+use crate::text::{EXPIRY_FIELD, entry_object, escape, human_count, put_expiry};
 
 /// Arguments of `scan`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Prints a line for each entry: key, tab, value. With --json it prints an object for each entry, \
-which load --format jsonl reads, with the time at which the entry expires if it does. If there is no entry, the exit code is 0.
+which load --format jsonl reads, with the time at which the entry expires if it does. In a keyspace with a default time to live, \
+null says that an entry never expires. If there is no entry, the exit code is 0.
 
 Examples:
   windrow scan shop.db
@@ -62,6 +63,7 @@ pub(crate) struct CountArgs {
 pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
     let bounds = args.range.bounds()?;
     let (db, keyspace) = args.store.open_to_read()?;
+    let has_default_ttl = keyspace.options().default_ttl.is_some();
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut shown = 0;
     if let Some(bounds) = bounds.filter(|_| limit > 0) {
@@ -83,7 +85,11 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
             };
             if output.is_json() {
                 let mut object = entry_object(key, value);
-                put_expiry(&mut object, cursor.expires_at());
+                match cursor.expires_at() {
+                    // Loaded into a keyspace like this one, it would live for the default time otherwise.
+                    Expiry::Never if has_default_ttl => object[EXPIRY_FIELD] = Value::Null,
+                    expiry => put_expiry(&mut object, expiry),
+                }
                 output.object(&object)?;
             }
             shown += 1;

@@ -104,6 +104,46 @@ fn an_expiry_goes_with_an_entry_through_scan_and_load() {
 }
 
 #[test]
+fn an_entry_that_never_expires_does_not_after_a_load() {
+    let folder = TempDir::new().unwrap();
+    let mut options = windrow::Options::default();
+    options.keyspace.default_ttl = Some(std::time::Duration::from_secs(3600));
+    for name in ["db", "batches", "bulk"] {
+        let db = windrow::Db::open(folder.path().join(name), options.clone()).unwrap();
+        let map = db.keyspace("default").unwrap();
+        if name == "db" {
+            map.insert("a", "1").unwrap();
+            let lasting = map.with_expiry(windrow::Expiry::Never);
+            lasting.insert("b", "2").unwrap();
+        }
+    }
+    let scan = windrow(&folder, &["scan", "db", "--json"]);
+    let lines = done(&scan);
+    assert_eq!(lines.matches(r#""expires_at_ms":null"#).count(), 1);
+    for (copy, bulk) in [("batches", &[][..]), ("bulk", &["--bulk"])] {
+        let load = [&["load", copy, "--format", "jsonl"], bulk].concat();
+        done(&windrow_with(folder.path(), &load, lines.as_bytes()));
+        let again = windrow(&folder, &["scan", copy, "--json"]);
+        assert_eq!(done(&again), lines);
+    }
+    // Elsewhere an entry that never expires has no such field.
+    let load = ["load", "plain", "--format", "jsonl"];
+    done(&windrow_with(folder.path(), &load, lines.as_bytes()));
+    let again = windrow(&folder, &["scan", "plain", "--json"]);
+    assert_eq!(done(&again).matches("expires_at_ms").count(), 1);
+}
+
+#[test]
+fn a_time_to_live_without_an_end_creates_nothing() {
+    let folder = TempDir::new().unwrap();
+    let put = ["put", "db", "k", "v", "--ttl", "9000years"];
+    let refused = windrow(&folder, &put);
+    assert_eq!(code(&refused), 1);
+    assert!(problem(&refused).contains("10889"), "{}", problem(&refused));
+    assert!(!folder.path().join("db").exists());
+}
+
+#[test]
 fn a_scan_ends_at_its_limit_from_either_end() {
     let folder = TempDir::new().unwrap();
     let load = ["load", "db", "--format", "tsv"];

@@ -7,12 +7,13 @@
 use std::time::{Duration, SystemTime};
 
 use super::error::{Error, Result};
+use super::limits::EXPIRY_MILLISECONDS_MAX;
 
 /// Milliseconds since the start of 1970, at most [`MOMENT_MAX`].
 pub(crate) type Moment = u64;
 
 /// The last moment, in the year 10889. A clock that is beyond it shows it.
-pub(crate) const MOMENT_MAX: Moment = (1 << 48) - 1;
+pub(crate) const MOMENT_MAX: Moment = EXPIRY_MILLISECONDS_MAX;
 
 /// The longest default time to live in milliseconds, about 4460 years. Such an entry expires before the last moment if it
 /// is written before the year 6429.

@@ -21,6 +21,9 @@ pub const OPERAND_BYTES_MAX: usize = VALUE_BYTES_IN_PLACE_MAX;
 /// A longer value is not compressed: that would take as much memory again, in bytes.
 pub(crate) const VALUE_BYTES_COMPRESSED_MAX: usize = 16 * 1024 * 1024;
 
+/// The last moment at which an entry can expire, in milliseconds since the start of 1970: in the year 10889.
+pub const EXPIRY_MILLISECONDS_MAX: u64 = (1 << 48) - 1;
+
 /// The longest name of a keyspace, in bytes. The shortest has one byte.
 pub const KEYSPACE_NAME_BYTES_MAX: usize = 255;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use windrow::{Error, Result, limits};
+use windrow::{Error, Expiry, Result, limits};
 
 use super::columns::{ColumnArgs, RowSource};
 use super::entry::{Entry, Format, LINE_BYTES_MAX};
@@ -257,9 +257,12 @@ fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
         }
     };
     let expiry = object.get(EXPIRY_FIELD).map(|field| {
-        let milliseconds = serde_json::from_str(field.get()).ok();
-        let expiry = milliseconds.and_then(expiry_at);
-        expiry.ok_or_else(|| format!("\"{EXPIRY_FIELD}\" is no number of milliseconds"))
+        let expiry = match serde_json::from_str(field.get()) {
+            Ok(None) => Some(Expiry::Never),
+            Ok(Some(milliseconds)) => expiry_at(milliseconds),
+            Err(_) => None,
+        };
+        expiry.ok_or_else(|| format!("\"{EXPIRY_FIELD}\" is no number of milliseconds, nor null"))
     });
     Ok(Entry {
         key: field("key")?,
