@@ -285,7 +285,8 @@ impl Keyspace {
     /// Sets the value of `key` to what `change` makes of its present one, in one step: no other write comes in between.
     /// `None` stands for no value, before and after. Returns the new value.
     ///
-    /// `change` may be called more than once, since it holds up nobody. It costs less than a transaction.
+    /// `change` may be called more than once, since it holds up nobody. It costs less than a transaction. A value that
+    /// expires between its read and the commit counts as present.
     ///
     /// # Errors
     /// As [`get`](View::get) and [`insert`](Self::insert); `Conflict` if other writes to the key came in between 200
@@ -310,7 +311,8 @@ impl Keyspace {
     }
 
     /// Sets the value of `key` to `new` if it is `expected`; `None` stands for no value. Returns whether it was. A value
-    /// that is equal to the old one is written, too, so it gets a new expiry.
+    /// that is equal to the old one is written, too, so it gets a new expiry. As for [`update`](Self::update), a value counts as
+    /// present that expires between its read and the commit.
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -347,7 +349,8 @@ impl Keyspace {
         Ok(old.is_none())
     }
 
-    /// Removes `key` and returns its value: of several threads, one gets it.
+    /// Removes `key` and returns its value: of several threads, one gets it. As for [`update`](Self::update), a value counts
+    /// as present that expires between its read and the commit.
     ///
     /// # Errors
     /// As [`update`](Self::update).

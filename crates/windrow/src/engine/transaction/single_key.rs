@@ -4,6 +4,8 @@
 //! one. The condition names the memtable that was active at the read. While that memtable is active, it has every entry
 //! that was committed since, so the leader of the commits looks there alone. After a rotation the change reads again.
 //!
+//! The condition does not look at the clock. So a value that expires between the read and the commit counts as alive.
+//!
 //! A change that has lost several times takes the lock of the key, so that the writers of a hot key come one after the
 //! other instead of in random order. The condition alone decides what is right. So a change that cannot have the lock
 //! in time goes on without it.
