@@ -143,8 +143,8 @@ class _Readable:
             start, stop = prefix, _after(prefix)
         else:
             # The first key behind another one is that key with a zero.
-            start = start if start is None or include_start else bytes(start) + b"\0"
-            stop = bytes(stop) + b"\0" if stop is not None and include_stop else stop
+            start = start if start is None or include_start else _copy(start) + b"\0"
+            stop = _copy(stop) + b"\0" if stop is not None and include_stop else stop
         try:
             return Iterator(self._view[start:stop], reverse, include_key, include_value)
         except windrow.Error as error:
@@ -160,7 +160,7 @@ class _Readable:
 
 def _after(prefix: Any) -> bytes | None:
     """The first key behind all keys with a prefix."""
-    kept = bytes(prefix).rstrip(b"\xff")
+    kept = _copy(prefix).rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
@@ -169,6 +169,9 @@ class _Writable(_Readable):
 
     _view: windrow.Keyspace
     _db: windrow.Database
+    #: What `_view` leaves out of the keys of `_keyspace`.
+    _prefix: bytes
+    _keyspace: windrow.Keyspace
 
     def put(self, key: Any, value: Any, *, sync: Any = False) -> None:
         """Sets the value of `key`."""
@@ -186,7 +189,7 @@ class _Writable(_Readable):
 
     def write_batch(self, *, transaction: Any = False, sync: Any = False) -> "WriteBatch":
         """An empty batch."""
-        return WriteBatch(self._db, self._view, transaction, sync)
+        return WriteBatch(self._db, self._keyspace, self._prefix, transaction, sync)
 
     def snapshot(self) -> "Snapshot":
         """The present state."""
@@ -245,9 +248,10 @@ class DB(_Writable):
             self._db.close()
             raise Error(f"{folder}: exists (error_if_exists is true)")
         try:
-            self._view = self._db.keyspace(_KEYSPACE)
+            self._view = self._keyspace = self._db.keyspace(_KEYSPACE)
         except windrow.Error as error:
             _fail(error)
+        self._prefix = b""
 
     @property
     def name(self) -> Any:
@@ -332,7 +336,8 @@ class PrefixedDB(_Writable):
     def __init__(self, *, db: DB, prefix: Any, _over: "PrefixedDB | None" = None) -> None:
         self.db = db
         self.prefix: bytes = prefix if _over is None else _over.prefix + prefix
-        self._db = db._db
+        self._prefix = _copy(self.prefix)
+        self._db, self._keyspace = db._db, db._keyspace
         try:
             self._view = db._view.prefix(self.prefix)
         except windrow.Error as error:
@@ -349,11 +354,15 @@ class PrefixedDB(_Writable):
 class WriteBatch:
     """Writes that take effect as one."""
 
-    def __init__(self, db: windrow.Database, view: windrow.Keyspace, transaction: Any, sync: Any) -> None:
+    def __init__(
+        self, db: windrow.Database, keyspace: windrow.Keyspace, prefix: bytes, transaction: Any, sync: Any
+    ) -> None:
         self._db = db
-        self._view = view
+        self._keyspace = keyspace
+        self._prefix = prefix
         self._transaction = transaction
         self._sync = sync
+        # With the keys of the keyspace, because `append` takes writes with another prefix.
         self._writes: list[tuple[bytes, bytes | None]] = []
         self._check()
 
@@ -364,12 +373,12 @@ class WriteBatch:
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of `key`."""
         self._check()
-        self._writes.append((_copy(key), _copy(value)))
+        self._writes.append((self._prefix + _copy(key), _copy(value)))
 
     def delete(self, key: Any) -> None:
         """Removes `key`."""
         self._check()
-        self._writes.append((_copy(key), None))
+        self._writes.append((self._prefix + _copy(key), None))
 
     def clear(self) -> None:
         """Removes all writes from the batch."""
@@ -377,36 +386,39 @@ class WriteBatch:
         self._writes.clear()
 
     def append(self, source: "WriteBatch") -> None:
-        """Adds the writes of another batch."""
+        """Adds the writes of another batch, with the prefix that they have there."""
+        self._check()
         if not isinstance(source, WriteBatch):
             raise TypeError("a WriteBatch is required")
         self._writes.extend(source._writes)
 
     def approximate_size(self) -> int:
         """About how many bytes the batch adds to the log."""
+        self._check()
         return 12 + sum(4 + len(key) + len(value or b"") for key, value in self._writes)
 
     def write(self) -> None:
-        """Writes all of it."""
+        """Writes all of it. The batch keeps its content."""
         try:
             batch = self._db.batch()
             for key, value in self._writes:
                 if value is None:
-                    batch.delete(self._view, key)
+                    batch.delete(self._keyspace, key)
                 else:
-                    batch.put(self._view, key, value)
+                    batch.put(self._keyspace, key, value)
             batch.write(durability="sync" if self._sync else None)
         except windrow.Error as error:
             _fail(error)
 
     def __enter__(self) -> Self:
+        self._check()
         return self
 
     def __exit__(self, kind: Any, *exception: object) -> None:
-        if self._transaction and kind is not None:
-            self.clear()
-        else:
+        self._check()
+        if not self._transaction or kind is None:
             self.write()
+        self.clear()
 
 
 def _copy(given: Any) -> bytes:
