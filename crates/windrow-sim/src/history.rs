@@ -1,6 +1,7 @@
 //! Random histories: the operations of a user, fixed by a seed.
 
 use crate::Random;
+use crate::filtered::{FILTERED, REMOVED, REPLACED};
 use crate::model::{Change, EXPIRING, Effect, with_expiry};
 use std::collections::BTreeMap;
 use windrow::Durability;
@@ -85,13 +86,8 @@ impl Default for Profile {
 pub struct Generator {
     random: Random,
     profile: Profile,
-    /// Whether ranges are deleted, in half of the histories: compactions that meet range tombstones append nothing.
-    deletes_ranges: bool,
-    /// Whether entries are loaded in bulk, in a third of the histories: small trees hold what was loaded in levels that
-    /// take no appends.
-    loads_in_bulk: bool,
-    /// Whether there is a keyspace whose entries may expire, in two of five histories.
-    expires: bool,
+    /// Chooses which kinds of operations there are.
+    seed: u64,
     /// Makes each value unique.
     serial: u64,
 }
@@ -102,11 +98,30 @@ impl Generator {
         Self {
             random: Random::new(seed),
             profile,
-            deletes_ranges: seed.is_multiple_of(2),
-            loads_in_bulk: seed.is_multiple_of(3),
-            expires: matches!(seed % 5, 1 | 3),
+            seed,
             serial: 0,
         }
+    }
+
+    /// Whether ranges are deleted, in half of the histories: compactions that meet range tombstones append nothing.
+    fn deletes_ranges(&self) -> bool {
+        self.seed.is_multiple_of(2)
+    }
+
+    /// Whether entries are loaded in bulk, in a third of the histories: small trees hold what was loaded in levels that
+    /// take no appends.
+    fn loads_in_bulk(&self) -> bool {
+        self.seed.is_multiple_of(3)
+    }
+
+    /// Whether there is a keyspace whose entries may expire, in two of five histories.
+    fn expires(&self) -> bool {
+        matches!(self.seed % 5, 1 | 3)
+    }
+
+    /// Whether there is a keyspace with a compaction filter, in two of seven histories.
+    fn filters(&self) -> bool {
+        matches!(self.seed % 7, 2 | 4)
     }
 
     /// The next `count` operations.
@@ -117,7 +132,7 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            140..144 if self.loads_in_bulk => self.bulk_load(),
+            140..144 if self.loads_in_bulk() => self.bulk_load(),
             0..144 => self.write(),
             144..146 => Operation::Drop(self.keyspace()),
             146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
@@ -126,8 +141,8 @@ impl Generator {
             153..156 => Operation::Flush,
             156..159 => self.compact(),
             159..161 => Operation::WaitIdle,
-            161..169 if self.expires => Operation::Turn(1 + self.random.below(300)),
-            195 if self.expires => Operation::ReopenEarlier(self.random.below(3000)),
+            161..169 if self.expires() => Operation::Turn(1 + self.random.below(300)),
+            195 if self.expires() => Operation::ReopenEarlier(self.random.below(3000)),
             161..185 => Operation::Step(1 + self.random.index(2)),
             185..190 => Operation::Hold,
             190..195 => Operation::Release,
@@ -152,7 +167,7 @@ impl Generator {
 
     /// The name of a keyspace to compare.
     pub fn compared_keyspace(&mut self) -> String {
-        if self.expires && self.random.chance(1, 5) {
+        if self.expires() && self.random.chance(1, 5) {
             return EXPIRING.to_owned();
         }
         self.keyspace()
@@ -188,7 +203,7 @@ impl Generator {
             let kept = 1 + self.random.index(3);
             entries.drain(..entries.len().saturating_sub(kept));
         }
-        let keyspace = if self.expires && self.random.chance(1, 3) {
+        let keyspace = if self.expires() && self.random.chance(1, 3) {
             EXPIRING.to_owned()
         } else {
             self.keyspace()
@@ -197,11 +212,14 @@ impl Generator {
     }
 
     fn change(&mut self) -> Change {
-        if self.expires && self.random.chance(1, 3) {
+        if self.expires() && self.random.chance(1, 3) {
             return self.expiring_change();
         }
+        if self.filters() && self.random.chance(1, 4) {
+            return self.filtered_change();
+        }
         let (keyspace, key) = (self.keyspace(), self.key());
-        let effect = match self.random.below(27 + u64::from(self.deletes_ranges)) {
+        let effect = match self.random.below(27 + u64::from(self.deletes_ranges())) {
             0..6 => Effect::Remove,
             6..13 => Effect::Append(self.value()),
             13..27 => Effect::Insert(self.value()),
@@ -213,12 +231,25 @@ impl Generator {
     /// A change of the keyspace whose entries may expire.
     fn expiring_change(&mut self) -> Change {
         let (keyspace, key) = (EXPIRING.to_owned(), self.key());
-        let effect = match self.random.below(20 + u64::from(self.deletes_ranges)) {
+        let effect = match self.random.below(20 + u64::from(self.deletes_ranges())) {
             0..3 => Effect::Remove,
             3..6 => Effect::Insert(with_expiry(NEVER, &self.value())),
             6..16 => Effect::InsertFor(self.value(), 1 + self.random.below(400)),
             // Long enough for files of others to go.
             16..20 => Effect::InsertFor(self.value(), 1 + self.random.below(4000)),
+            _ => return self.range(keyspace, key),
+        };
+        (keyspace, key, effect)
+    }
+
+    /// A change of the keyspace with a compaction filter. It may remove or replace what half of them write.
+    fn filtered_change(&mut self) -> Change {
+        let (keyspace, key) = (FILTERED.to_owned(), self.key());
+        let effect = match self.random.below(20 + u64::from(self.deletes_ranges())) {
+            0..3 => Effect::Remove,
+            3..8 => Effect::Insert([&[REMOVED][..], &self.value()].concat()),
+            8..12 => Effect::Insert([&[REPLACED][..], &self.value()].concat()),
+            12..20 => Effect::Insert(self.value()),
             _ => return self.range(keyspace, key),
         };
         (keyspace, key, effect)
@@ -258,7 +289,11 @@ impl Generator {
     }
 
     fn compact(&mut self) -> Operation {
-        let keyspace = self.keyspace();
+        let keyspace = if self.filters() && self.random.chance(1, 3) {
+            FILTERED.to_owned()
+        } else {
+            self.keyspace()
+        };
         let (one, other) = (self.key(), self.key());
         if self.random.chance(1, 2) {
             return Operation::Compact(keyspace, vec![0], vec![0xff; 80]);

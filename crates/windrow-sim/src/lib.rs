@@ -18,6 +18,7 @@
 
 pub mod contract;
 pub mod disk;
+pub mod filtered;
 pub mod histories;
 pub mod history;
 pub mod model;

@@ -1,5 +1,6 @@
 //! Option sets that make small databases have everything that large ones have.
 
+use crate::filtered::{FILTERED, MarkFilter};
 use crate::history::{FIRST_KEYSPACE, KEYSPACES_MAX, keyspace_name};
 use crate::model::SEPARATOR;
 use crate::{SimDisk, SteppedRuntime};
@@ -123,6 +124,7 @@ impl Setting {
             options.with_merge_operator(keyspace_name(number), append)
         });
         appending
+            .with_compaction_filter(FILTERED, Arc::new(MarkFilter))
             .with_vfs(Arc::new(disk.clone()))
             .with_runtime(Arc::new(runtime.clone()))
     }

@@ -1,5 +1,6 @@
 //! A snapshot that a session holds, with iterators, and what both must show.
 
+use crate::filtered::seen;
 use crate::model::{Contents, differences};
 use windrow::{Db, Entry, Keyspace, Range, Result, Snapshot};
 
@@ -52,8 +53,8 @@ impl Held {
         Ok(())
     }
 
-    fn compare(&self, what: &str, mut found: Contents) {
-        found.retain(|_, entries| !entries.is_empty());
+    fn compare(&self, what: &str, found: Contents) {
+        let found = seen(found);
         assert!(
             found == self.contents,
             "{what} shows something else: {}",

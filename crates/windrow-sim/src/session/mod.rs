@@ -9,6 +9,7 @@
 mod held;
 mod operations;
 
+use crate::filtered::seen;
 use crate::model::{Bounds, Contents, differences};
 use crate::settings::Setting;
 use crate::{CrashPolicy, Model, SimDisk, SteppedRuntime};
@@ -280,15 +281,14 @@ pub fn verify(db: &Db) -> Result<()> {
     Ok(())
 }
 
-/// Everything that `db` contains.
+/// Everything that `db` contains, as if its compaction filter had seen it.
 pub fn contents(db: &Db) -> Result<Contents> {
     let mut contents = Contents::new();
     for name in db.keyspace_names() {
         let entries = db.keyspace(&name)?.iter()?.collect::<Result<_>>()?;
         contents.insert(name, entries);
     }
-    contents.retain(|_, entries| !entries.is_empty());
-    Ok(contents)
+    Ok(seen(contents))
 }
 
 /// The number of commits after which the database was `found`.

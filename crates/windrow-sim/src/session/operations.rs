@@ -2,6 +2,7 @@
 
 use super::held::Held;
 use super::{CHECKPOINT, Session, contents, verify};
+use crate::filtered::seen_change;
 use crate::history::Operation;
 use crate::model::{Change, Contents, EXPIRING, Effect, Status, differences, with_expiry};
 use std::collections::BTreeSet;
@@ -79,7 +80,8 @@ impl Session {
             Durability::Sync => Status::Durable,
             Durability::Buffered => Status::Buffered,
         };
-        self.change(changes.to_vec(), status, |session| {
+        let seen = changes.iter().cloned().map(seen_change).collect();
+        self.change(seen, status, |session| {
             session.commit(&keyspaces, changes, durability)
         })
     }

@@ -6,6 +6,7 @@
 
 use super::{Replay, Seeds};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
+use crate::filtered::seen_value;
 use crate::history::{Generator, Operation, Profile};
 use crate::model::{Contents, Effect, differences};
 use crate::session::{FOLDER, JOBS_MAX, Session, contents};
@@ -332,7 +333,8 @@ impl Damage {
         for (name, entries) in expected {
             let keyspace = db.keyspace(name)?;
             for (key, value) in entries {
-                match keyspace.get(key) {
+                let found = keyspace.get(key);
+                match found.map(|found| seen_value(name, found?)) {
                     Ok(found) if found.as_ref() == Some(value) => {}
                     Ok(_) => return Err(Finding::WrongAnswer("a get is wrong".to_owned())),
                     Err(error) => first_error = first_error.or(Some(error)),
