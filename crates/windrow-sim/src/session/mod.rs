@@ -6,6 +6,7 @@
 //! Concurrency: the session steps background work on its own thread, from a seed. Only the model is shared:
 //! an observer of the disk reads it during an operation.
 
+mod expiring;
 mod held;
 mod operations;
 
@@ -26,6 +27,9 @@ pub const FOLDER: &str = "/data/db";
 
 /// The folder of checkpoints.
 pub const CHECKPOINT: &str = "/data/checkpoint";
+
+/// Where sessions write files that they ingest.
+const EXTERNAL: &str = "/data/external";
 
 /// More background jobs than any small history needs.
 pub const JOBS_MAX: usize = 10_000;

@@ -7,8 +7,8 @@ use crate::history::Operation;
 use crate::model::{Change, Contents, EXPIRING, Effect, Status, differences, with_expiry};
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::time::{Duration, SystemTime};
-use windrow::{Batch, Db, Durability, ErrorKind, Expiry, Keyspace, Result};
+use std::time::Duration;
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
 
 impl Session {
     /// Carries out one operation and keeps the model in step.
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// Loads `entries`, ascending. For the model this is a durable commit. In the keyspace whose entries may expire, each
-    /// one does, after a time that depends on its length.
+    /// one does, after a time that depends on its length, and every other load is the ingestion of a file.
     pub fn bulk_load(&mut self, name: &str, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let keyspace = self.keyspace(name)?;
         let moment = self.lock_model().moment();
@@ -102,16 +102,9 @@ impl Session {
         let insertion =
             |(key, value): &(Vec<u8>, Vec<u8>)| (name.to_owned(), key.clone(), effect(value));
         let changes: Vec<Change> = entries.iter().map(insertion).collect();
-        let loaded = self.change(changes.clone(), Status::Durable, |_| {
-            let entries = changes.iter().map(|(_, key, effect)| match effect {
-                Effect::InsertFor(value, ttl) => {
-                    let time = SystemTime::UNIX_EPOCH + Duration::from_millis(moment + ttl);
-                    (key, value, Expiry::At(time))
-                }
-                Effect::Insert(value) => (key, value, Expiry::Never),
-                _ => unreachable!("a load sets values"),
-            });
-            keyspace.bulk_load(entries).map(drop)
+        let is_written = name == EXPIRING && self.write_external(&changes, moment)?;
+        let loaded = self.change(changes.clone(), Status::Durable, |session| {
+            session.load(&keyspace, &changes, moment, is_written)
         });
         if let Err(error) = &loaded
             && error.kind() == ErrorKind::NoSpace
@@ -283,11 +276,11 @@ impl Session {
         changes: &[Change],
         durability: Durability,
     ) -> Result<()> {
-        if let ([keyspace], [(_, key, effect)]) = (keyspaces, changes)
-            && !matches!(effect, Effect::InsertFor(..))
-        {
+        if let ([keyspace], [(_, key, effect)]) = (keyspaces, changes) {
             return match effect {
-                Effect::InsertFor(..) => unreachable!("it is written by a batch"),
+                Effect::InsertFor(value, ttl) => {
+                    self.insert_for(keyspace, (key, value, *ttl), durability)
+                }
                 Effect::Insert(value) => keyspace.insert_with(key, value, durability),
                 Effect::Remove => keyspace.remove_with(key, durability),
                 Effect::Append(operand) => keyspace.merge_with(key, operand, durability),

@@ -1,0 +1,103 @@
+//! The ways in which a session writes entries that expire. The time to live, or the number of entries, chooses one. So the
+//! histories need not know them, and each way meets crashes, faults and a clock that is turned back.
+
+use super::{EXTERNAL, Session};
+use crate::model::{Change, Effect};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use windrow::{Batch, Durability, Expiry, Keyspace, LoadEntry, Result, TableWriter};
+
+/// An entry of a load: a key, a value, and when it expires.
+type Entry<'a> = (&'a Vec<u8>, &'a Vec<u8>, Expiry);
+
+impl Session {
+    /// Sets the value of `key` for a time: by a batch, a handle with a time to live, a transaction, or a change of one key.
+    pub(super) fn insert_for(
+        &self,
+        keyspace: &Keyspace,
+        (key, value, ttl): (&[u8], &[u8], u64),
+        durability: Durability,
+    ) -> Result<()> {
+        let ttl = Duration::from_millis(ttl);
+        let handle = keyspace.with_ttl(ttl);
+        // What reads before it writes may fail without a word about what is written. So it does not follow a commit with an
+        // open outcome. Changes of one key have the durability of the database.
+        let reads = !self.unresolved && durability == Durability::Buffered;
+        match ttl.as_millis() % 6 {
+            0 => handle.insert_with(key, value, durability),
+            1 => {
+                let transaction = self.db().transaction();
+                transaction.insert_with_ttl(keyspace, key, value, ttl)?;
+                transaction.commit_with(durability)
+            }
+            2 if reads => handle.update(key, |_| Some(value.to_vec())).map(drop),
+            3 if reads => {
+                let old = keyspace.get(key)?;
+                let is_swapped = handle.compare_and_swap(key, old.as_deref(), Some(value))?;
+                assert!(is_swapped, "nobody else writes");
+                Ok(())
+            }
+            4 if reads && !keyspace.contains_key(key)? => {
+                let is_absent = handle.insert_if_absent(key, value)?;
+                assert!(is_absent, "nobody else writes");
+                Ok(())
+            }
+            _ => {
+                let mut batch = Batch::new();
+                batch.insert_with_ttl(keyspace, key, value, ttl)?;
+                self.db().write_with(&batch, durability)
+            }
+        }
+    }
+
+    /// Adds these changes, ascending, whose values expire from `moment` on: by a bulk load, or as a file if it was written.
+    pub(super) fn load(
+        &self,
+        keyspace: &Keyspace,
+        changes: &[Change],
+        moment: u64,
+        is_written: bool,
+    ) -> Result<()> {
+        if is_written {
+            return self.db().ingest([(keyspace, EXTERNAL)]).map(drop);
+        }
+        keyspace.bulk_load(entries(changes, moment)).map(drop)
+    }
+
+    /// Writes a table file outside of the database with these changes. Returns whether there is one: not after a commit
+    /// with an open outcome, since an error of its ingestion says nothing about that.
+    pub(super) fn write_external(&self, changes: &[Change], moment: u64) -> Result<bool> {
+        if self.unresolved || !changes.len().is_multiple_of(2) {
+            return Ok(false);
+        }
+        // The last one may be there after an error or a crash.
+        let path = Path::new(EXTERNAL);
+        self.disk.edit(|image| {
+            if image.files().iter().any(|file| file == path) {
+                image.remove(path).expect("a listed file exists");
+            }
+        });
+        let options = self.setting.on(&self.disk, &self.runtime);
+        let mut writer = TableWriter::create(EXTERNAL, &options)?;
+        for entry in entries(changes, moment) {
+            match entry.expiry() {
+                Some(Expiry::At(time)) => writer.insert_until(entry.key(), entry.value(), time)?,
+                _ => writer.insert(entry.key(), entry.value())?,
+            }
+        }
+        writer.finish()?;
+        Ok(true)
+    }
+}
+
+/// What a load adds.
+fn entries(changes: &[Change], moment: u64) -> impl Iterator<Item = Entry<'_>> {
+    changes.iter().map(move |(_, key, effect)| match effect {
+        Effect::InsertFor(value, ttl) => {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_millis(moment + ttl);
+            (key, value, Expiry::At(time))
+        }
+        Effect::Insert(value) => (key, value, Expiry::Never),
+        _ => unreachable!("a load sets values"),
+    })
+}
