@@ -316,6 +316,18 @@ static void test_merges_and_batches(windrow_database* db) {
   check_get(keyspace, NULL, "b", NULL);
   check_get(keyspace, NULL, "c", "3");
   check_get(counters, NULL, "list", "x,y,z,z");
+
+  windrow_transaction* transaction;
+  windrow_value* value;
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+  OK(windrow_transaction_merge(transaction, counters, text("list"), text("t"), &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no merge operator",
+        windrow_transaction_merge(transaction, keyspace, text("c"), text("t"), &error));
+  OK(windrow_transaction_get(transaction, counters, text("list"), WINDROW_READ_PLAIN, &value, &error));
+  check_value(value, "x,y,z,z,t");
+  check_get(counters, NULL, "list", "x,y,z,z");
+  OK(windrow_transaction_commit(transaction, WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(counters, NULL, "list", "x,y,z,z,t");
   windrow_batch_free(batch);
   windrow_keyspace_free(keyspace);
   windrow_keyspace_free(counters);
@@ -541,6 +553,7 @@ static void test_null(void) {
   NULLS(windrow_transaction_get(NULL, NULL, text("a"), 0, NULL, &error));
   NULLS(windrow_transaction_put(NULL, NULL, none, none, &error));
   NULLS(windrow_transaction_delete(NULL, NULL, none, &error));
+  NULLS(windrow_transaction_merge(NULL, NULL, none, none, &error));
   NULLS(windrow_transaction_delete_range(NULL, NULL, everything, &error));
   NULLS(windrow_transaction_savepoint(NULL, NULL, &error));
   NULLS(windrow_transaction_roll_back_to(NULL, 1, &error));

@@ -14,7 +14,7 @@
 // and copy what they keep. Bytes that a function lends stay valid as long as its comment says.
 //
 // Order. Handles may be freed in any order: each keeps what it needs. A database closes with windrow_close, or with the last
-// of its handles. After windrow_close the calls of other handles return WINDROW_CLOSED.
+// of its handles. After windrow_close the calls of other handles return WINDROW_CLOSED; only open cursors go on.
 //
 // Threads. The comment of each type says how many threads may use a handle at once. A handle that one thread at a time
 // uses may move to another thread.
@@ -736,6 +736,13 @@ int32_t windrow_transaction_delete_range(windrow_transaction *transaction,
                                          const windrow_keyspace *keyspace,
                                          windrow_range range,
                                          windrow_error **error);
+
+// Writes an operand, which the keyspace's merge operator folds into the value of `key`.
+int32_t windrow_transaction_merge(windrow_transaction *transaction,
+                                  const windrow_keyspace *keyspace,
+                                  windrow_bytes key,
+                                  windrow_bytes operand,
+                                  windrow_error **error);
 
 // Marks the present state of the writes and locks. `*savepoint` is a number above 0.
 int32_t windrow_transaction_savepoint(windrow_transaction *transaction,

@@ -188,6 +188,26 @@ pub unsafe extern "C" fn windrow_transaction_delete_range(
     })
 }
 
+/// Writes an operand, which the keyspace's merge operator folds into the value of `key`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_merge(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    operand: Bytes,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let operand = unsafe { operand.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.merge(keyspace, key, operand)
+        })
+    })
+}
+
 /// Marks the present state of the writes and locks. `*savepoint` is a number above 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_savepoint(

@@ -1,0 +1,32 @@
+# Read by the scripts of this folder: Go, and the library that the package links.
+#
+# WINDROW_LIBRARIES is the folder of the built library. Without it a release build makes it.
+
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+# skip REASON: ends the script. A check that is skipped says so.
+skip() {
+    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
+    exit 0
+}
+
+command -v go >/dev/null || skip "there is no go"
+command -v "${CC:-cc}" >/dev/null || skip "there is no C compiler"
+# Another toolchain is not fetched.
+export GOTOOLCHAIN=local
+version=$(go env GOVERSION)
+printf 'go1.24\n%s\n' "$version" | sort --check=quiet --version-sort || skip "$version is older than go1.24"
+
+if [ -z "${WINDROW_LIBRARIES:-}" ]; then
+    (cd "$root" && cargo build --release --package=windrow-c)
+    WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/release
+fi
+WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
+export CGO_ENABLED=1
+export CGO_CFLAGS="-O2 -g -I$root/crates/windrow-c/include"
+export CGO_LDFLAGS="-L$WINDROW_LIBRARIES -Wl,-rpath,$WINDROW_LIBRARIES"
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
+export TMPDIR=$work

@@ -1,0 +1,3 @@
+module github.com/windrow-db/windrow/bindings/go
+
+go 1.24

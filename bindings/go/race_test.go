@@ -1,0 +1,5 @@
+//go:build race
+
+package windrow_test
+
+const raceEnabled = true
