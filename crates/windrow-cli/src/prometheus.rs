@@ -110,6 +110,10 @@ metrics! { LIFETIME of LifetimeStats:
         "Removals and replacements of compaction filters that were dropped.";
     Counter "windrow_judged_entries_failed_total" judged_failed,
         "Calls of compaction filters that failed, or whose value could not be read.";
+    Counter "windrow_read_folds_kept_total" folds_kept,
+        "Values that gets folded and a job wrote in place of the operands.";
+    Counter "windrow_read_folds_dropped_total" folds_dropped,
+        "Values that gets folded and no job wrote.";
     Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
         "Bytes of values written to transient logs by flushes.";
     Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,

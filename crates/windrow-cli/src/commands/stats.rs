@@ -132,6 +132,8 @@ fn totals(stats: &Stats) -> Table {
         ("values replaced by filters", done.judged_replaced),
         ("changes of filters dropped", done.judged_dropped),
         ("calls of filters failed", done.judged_failed),
+        ("folds of gets kept", done.folds_kept),
+        ("folds of gets dropped", done.folds_dropped),
         ("garbage collections", done.garbage_collections),
         ("garbage values collected", done.gc_values_dropped),
     ];

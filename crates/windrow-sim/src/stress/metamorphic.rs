@@ -38,6 +38,8 @@ pub struct Tally {
     pub answers: u64,
     /// Full structural checks.
     pub checks: u64,
+    /// Values that gets have folded and jobs have written.
+    pub folds: u64,
 }
 
 impl super::Tally for Tally {
@@ -46,6 +48,7 @@ impl super::Tally for Tally {
         self.operations += other.operations;
         self.answers += other.answers;
         self.checks += other.checks;
+        self.folds += other.folds;
     }
 }
 
@@ -58,6 +61,7 @@ impl fmt::Display for Tally {
                 ("operations", self.operations),
                 ("answers compared", self.answers),
                 ("structural checks", self.checks),
+                ("folds of gets kept", self.folds),
             ],
         )
     }
@@ -94,6 +98,7 @@ fn run_seed(plan: &Plan, seed: u64) -> Tally {
         run.session.verify().expect(SOUND);
         tally.answers += run.answers;
         tally.checks += run.checks;
+        tally.folds += run.session.db().stats().lifetime.folds_kept;
     }
     tally
 }

@@ -28,6 +28,7 @@ mod opens;
 mod options;
 mod page_cache;
 mod poisoning;
+mod read_folds;
 mod read_only;
 mod stalls;
 mod value_logs;

@@ -139,6 +139,11 @@ counters! {
     judged_dropped = 34;
     /// Calls of compaction filters that have failed, or whose value could not be read. The entries stay.
     judged_failed = 35;
+    /// Values that gets have folded, and that a job has written in place of the operands.
+    folds_kept = 36;
+    /// Those that were not written: the operand was not the newest entry of its key any more, or the key was locked, or
+    /// the write would have had to wait, or too many were waiting.
+    folds_dropped = 37;
 }
 
 impl LifetimeStats {

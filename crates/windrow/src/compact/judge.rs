@@ -16,27 +16,13 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::base::expiry::{put_expiring, split_expiring};
-use crate::base::{Held, Kind, MemoryTracker, SequenceNumber, Trailer};
+use crate::base::{Held, Kind, MemoryTracker, Proposal, Trailer};
 use crate::compaction_filter::{Candidate, CompactionFilter, Content, Decision, judge};
 use crate::read::value_reader::ValueReader;
 use crate::value::ValuePointer;
 
 /// The bytes of proposals that are handed over together.
 const PROPOSED_BYTES_MAX: usize = 256 << 10;
-
-/// About the memory of a proposal beside its key and value. It bounds their number, too.
-const OVERHEAD_BYTES: usize = 256;
-
-/// A write in place of a value that was judged.
-#[derive(Debug)]
-pub(crate) struct Proposal {
-    pub(crate) key: Box<[u8]>,
-    /// The sequence number of the value that was judged.
-    pub(crate) judged: SequenceNumber,
-    pub(crate) kind: Kind,
-    /// What the write stores.
-    pub(crate) stored: Vec<u8>,
-}
 
 /// What became of judged entries.
 #[derive(Debug, Clone, Copy, Default)]
@@ -140,10 +126,10 @@ impl<'a> Judge<'a> {
                 (Kind::ExpiringValue, stored)
             }
         };
-        self.proposed_bytes += OVERHEAD_BYTES + key.len() + stored.len();
+        self.proposed_bytes += Proposal::bytes_of(key, &stored);
         self.proposals.push(Proposal {
             key: key.into(),
-            judged: trailer.sequence(),
+            replaced: trailer.sequence(),
             kind,
             stored,
         });

@@ -149,6 +149,8 @@ impl Counters {
         stats.judged_replaced = totals.judged_replaced;
         stats.judged_dropped = totals.judged_dropped;
         stats.judged_failed = totals.judged_failed;
+        stats.folds_kept = totals.folds_kept;
+        stats.folds_dropped = totals.folds_dropped;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

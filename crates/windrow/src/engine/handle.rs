@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
 use super::errors::reserve::{self, Reserve};
 use super::expiry_clock::ExpiryClock;
+use super::folds::KeptFolds;
 use super::jobs::Background;
 use super::jobs::signal::Signal;
 use super::locks::{Holds, LockTable};
@@ -121,6 +122,7 @@ impl Handle {
         let expiry_clock = ExpiryClock::new(&options.runtime, expired_by);
         let locks = Arc::new(LockTable::new(&memory.locks, options.runtime.random()));
         let holds = Holds::new(&memory.transactions);
+        let folds = KeptFolds::new(&memory.tables.jobs);
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),
             memory,
@@ -134,6 +136,7 @@ impl Handle {
             expiry_clock,
             locks,
             holds,
+            folds,
             prepared: PreparedTransactions::default(),
             keyspaces: ArcSwap::from_pointee(opened.keyspaces),
             creating: Mutex::new(()),

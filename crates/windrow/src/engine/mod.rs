@@ -2,7 +2,7 @@
 //!
 //! Where to look:
 //!
-//! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], [`expiry_clock`], the [`catalog`]
+//! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], [`expiry_clock`], the kept [`folds`], the [`catalog`]
 //!   (manifest), [`ids`], [`counters`], the [`directory`], and [`copies`] of files.
 //! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
@@ -38,6 +38,7 @@ mod counters;
 mod directory;
 mod errors;
 mod expiry_clock;
+mod folds;
 mod handle;
 mod ids;
 mod ingestion;
@@ -88,6 +89,7 @@ use errors::full_disk::FullDisk;
 use errors::poison::Poison;
 use errors::reserve::Reserve;
 use expiry_clock::ExpiryClock;
+use folds::KeptFolds;
 use jobs::Background;
 use jobs::signal::Signal;
 use locks::{Holds, LockTable};
@@ -111,6 +113,7 @@ pub(crate) struct Engine {
     expiry_clock: ExpiryClock,
     locks: Arc<LockTable>,
     holds: Holds,
+    folds: KeptFolds,
     prepared: PreparedTransactions,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,

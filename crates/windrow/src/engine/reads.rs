@@ -23,6 +23,7 @@ use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
 use crate::read::get::{Found, Source, Sources, announce, get};
 use crate::read::merge::MergingCursor;
+use crate::read::operands::Folds;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
 use crate::read::tombstone_spans::TombstoneSpans;
@@ -96,7 +97,8 @@ impl Engine {
         let state = keyspace.state();
         let sequence = self.sequence_of(at);
         let lives = |expiry| !is_expired(expiry, self.moment_of(at));
-        self.get_in(keyspace, &state, key, sequence, lives, found)
+        let sources = self.sources(keyspace, &state, at.is_none());
+        self.get_in(keyspace, sources, key, sequence, lives, found)
     }
 
     /// When the entry of `key` expires; `None` if there is none.
@@ -127,7 +129,8 @@ impl Engine {
             met = Some(expiry);
             !is_expired(expiry, self.moment_of(at))
         };
-        let found = self.get_in(keyspace, &state, key, sequence, lives, found)?;
+        let sources = self.sources(keyspace, &state, false);
+        let found = self.get_in(keyspace, sources, key, sequence, lives, found)?;
         Ok(found.map(|answer| (answer, met)))
     }
 
@@ -156,17 +159,18 @@ impl Engine {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state_full();
         let sequence = self.sequence_of(at);
+        let sources = self.sources(keyspace, &state, at.is_none());
         let moment = OnceCell::new();
         let lives = |expiry| !is_expired(expiry, *moment.get_or_init(|| self.moment_of(at)));
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(ANNOUNCED_KEYS_MAX) {
             if keys.len() > 1 && self.tables.context().clock.is_cold() {
-                values.append(&mut self.get_many_cold(keyspace, &state, keys, sequence, lives)?);
+                values.append(&mut self.get_many_cold(keyspace, sources, keys, sequence, lives)?);
                 continue;
             }
             for key in keys {
                 let copy = |found: Found<'_>| found.to_vec();
-                values.push(self.get_in(keyspace, &state, key.as_ref(), sequence, lives, copy)?);
+                values.push(self.get_in(keyspace, sources, key.as_ref(), sequence, lives, copy)?);
             }
         }
         Ok(values)
@@ -177,13 +181,13 @@ impl Engine {
     fn get_many_cold<K: AsRef<[u8]>>(
         &self,
         keyspace: &KeyspaceCore,
-        state: &ReadState,
+        sources: Sources<'_>,
         keys: &[K],
         sequence: SequenceNumber,
         lives: impl Fn(Moment) -> bool + Copy,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         for key in keys {
-            announce(state, key.as_ref(), sequence);
+            announce(sources.state, key.as_ref(), sequence);
         }
         let mut pointers = Vec::new();
         let mut values = Vec::with_capacity(keys.len());
@@ -191,7 +195,7 @@ impl Engine {
             let value =
                 self.get_in(
                     keyspace,
-                    state,
+                    sources,
                     key.as_ref(),
                     sequence,
                     lives,
@@ -206,8 +210,8 @@ impl Engine {
             values.push(value?);
         }
         let reader = ValueReader {
-            files: state.version.values(),
-            open: &self.values,
+            files: sources.state.version.values(),
+            open: sources.values,
         };
         for (position, pointer) in pointers {
             if let Some(value) = &mut values[position] {
@@ -235,7 +239,9 @@ impl Engine {
             !is_expired(at, self.expiry_clock.now())
         };
         let found = |found: Found<'_>| found.copy_into(value);
-        let found = self.get_in(keyspace, &state, key, sequence, lives, found)?;
+        // The write that follows gives the key a base.
+        let sources = self.sources(keyspace, &state, false);
+        let found = self.get_in(keyspace, sources, key, sequence, lives, found)?;
         Ok(NewestRead {
             is_found: found.is_some(),
             expiry,
@@ -256,22 +262,37 @@ impl Engine {
         }
     }
 
+    /// The sources of a read, which keeps what it folds if `keeps_folds`.
+    #[inline]
+    fn sources<'a>(
+        &'a self,
+        keyspace: &KeyspaceCore,
+        state: &'a ReadState,
+        keeps_folds: bool,
+    ) -> Sources<'a> {
+        let folds = || Folds {
+            keeper: self,
+            keyspace: keyspace.id(),
+        };
+        Sources {
+            state,
+            tables: &self.tables,
+            values: &self.values,
+            folds: keeps_folds.then(folds),
+        }
+    }
+
     #[inline]
     fn get_in<R>(
         &self,
         keyspace: &KeyspaceCore,
-        state: &ReadState,
+        sources: Sources<'_>,
         key: &[u8],
         sequence: SequenceNumber,
         lives: impl FnOnce(Moment) -> bool,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         let mut counters = ReadCounters::default();
-        let sources = Sources {
-            state,
-            tables: &self.tables,
-            values: &self.values,
-        };
         let answer = get(sources, key, sequence, &mut counters, lives, found);
         self.counters.add_read(1, &counters);
         let Some((source, value)) = answer? else {

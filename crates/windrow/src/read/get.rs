@@ -6,15 +6,13 @@
 //!
 //! Concurrency: takes no lock; the caller holds the state.
 
+use super::operands::{Folds, FoundOperands, Search};
 use super::state::ReadState;
-use super::unfolded::Unfolded;
 use super::value_reader::ValueReader;
 use crate::base::expiry::split_expiring;
-use crate::base::{Cursor as _, Kind, Moment, Result, SequenceNumber, Trailer};
+use crate::base::{Kind, Moment, Result, SequenceNumber};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
-use crate::memtable::{Memtable, MemtableCursor};
-use crate::merge_operator::KeyspaceOperator;
 use crate::table::{self, OpenTables, ReadCounters};
 use crate::value::OpenValues;
 
@@ -29,40 +27,6 @@ pub(crate) enum Found<'a> {
     Apart(Apart<'a>),
     /// In operands, which are not folded yet.
     Operands(Box<FoundOperands<'a>>),
-}
-
-/// Operands and what is needed to fold them.
-#[derive(Debug)]
-pub(crate) struct FoundOperands<'a> {
-    key: &'a [u8],
-    unfolded: Unfolded,
-    operator: &'a KeyspaceOperator,
-    values: ValueReader<'a>,
-    /// The memtable that holds the newest operand, if one does, and the trailer of this operand.
-    memtable: Option<(&'a Memtable, Trailer)>,
-}
-
-/// A memtable keeps the result of a read that has folded more operands than this. So the reads of a key that is written
-/// often stay short, however many operands a memtable has of it.
-const OPERANDS_MAX: usize = 8;
-
-/// A memtable keeps a result of at most this many times the bytes of the folded operands. So results take little of its
-/// memory, even if a long value gets short operands.
-const RESULT_RATIO_MAX: usize = 4;
-
-impl FoundOperands<'_> {
-    fn fold_into(&self, value: &mut Vec<u8>) -> Result<()> {
-        self.unfolded
-            .fold_into(self.key, self.operator, self.values, value)?;
-        let chain = self.unfolded.chain();
-        if let Some((memtable, newest)) = self.memtable
-            && chain.len() > OPERANDS_MAX
-            && value.len() <= RESULT_RATIO_MAX * chain.bytes()
-        {
-            memtable.replace(self.key, newest.with_kind(Kind::Value), value);
-        }
-        Ok(())
-    }
 }
 
 /// A separated value.
@@ -188,6 +152,8 @@ pub(crate) struct Sources<'a> {
     pub(crate) state: &'a ReadState,
     pub(crate) tables: &'a OpenTables,
     pub(crate) values: &'a OpenValues,
+    /// For reads of the newest state.
+    pub(crate) folds: Option<Folds<'a>>,
 }
 
 /// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is
@@ -204,7 +170,12 @@ pub(crate) fn get<R>(
     lives: impl FnOnce(Moment) -> bool,
     found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
-    let Sources { state, tables, .. } = sources;
+    let Sources {
+        state,
+        tables,
+        folds,
+        ..
+    } = sources;
     let values = ValueReader {
         files: state.version.values(),
         open: sources.values,
@@ -232,8 +203,11 @@ pub(crate) fn get<R>(
                     tables,
                     key,
                     hash: key_hash(key),
+                    folds,
                 };
-                search.operands_in_memtables(age, (trailer, value), values, counters)?
+                let found =
+                    search.operands_in_memtables(age, (trailer, value), values, counters)?;
+                Found::Operands(Box::new(found))
             };
             return Ok(Some((Source::Memtables, found(hit)?)));
         }
@@ -272,118 +246,14 @@ pub(crate) fn get<R>(
                         tables,
                         key,
                         hash,
+                        folds,
                     };
-                    search.operands_in_levels(trailer, values, counters)?
+                    let found = search.operands_in_levels(file, &hit, values, counters)?;
+                    Found::Operands(Box::new(found))
                 };
                 return Ok(Some((Source::Level(index), found(hit)?)));
             }
         }
     }
     Ok(None)
-}
-
-/// The search for the operands of a key and for their base.
-#[derive(Clone, Copy)]
-struct Search<'a> {
-    state: &'a ReadState,
-    tables: &'a OpenTables,
-    key: &'a [u8],
-    hash: u64,
-}
-
-impl<'a> Search<'a> {
-    /// The operands from `operand` on, which was found in the memtable with `age` newer ones before it.
-    #[cold]
-    fn operands_in_memtables(
-        self,
-        age: usize,
-        (newest, operand): (Trailer, &[u8]),
-        values: ValueReader<'a>,
-        counters: &mut ReadCounters,
-    ) -> Result<Found<'a>> {
-        let mut unfolded = Unfolded::new(true);
-        // Not looked up again: another reader may have replaced it meanwhile, and then there would be no operand.
-        unfolded.push(operand);
-        // Sequence numbers begin at 1.
-        let older = newest.sequence() - 1;
-        let mut memtables = self.state.memtables().skip(age).peekable();
-        let holder = memtables.peek().map(|it| (&***it, newest));
-        let mut is_open = true;
-        for memtable in memtables {
-            // Below a range tombstone there is no base.
-            let deleted = memtable.newest_range(self.key, older, |range| range.sequence);
-            let mut cursor = MemtableCursor::new(memtable);
-            cursor.seek(self.key, older)?;
-            while is_open && cursor.is_valid() && cursor.key() == self.key {
-                if deleted.is_some_and(|deleted| cursor.trailer().sequence() < deleted) {
-                    break;
-                }
-                is_open = unfolded.add_older(cursor.trailer(), cursor.value());
-                cursor.next()?;
-            }
-            is_open &= deleted.is_none();
-        }
-        if is_open {
-            self.search_levels(older, &mut unfolded, counters)?;
-        }
-        Ok(self.found(unfolded, values, holder))
-    }
-
-    /// The operands from `newest` on, which a table holds.
-    #[cold]
-    fn operands_in_levels(
-        self,
-        newest: Trailer,
-        values: ValueReader<'a>,
-        counters: &mut ReadCounters,
-    ) -> Result<Found<'a>> {
-        let mut unfolded = Unfolded::new(true);
-        self.search_levels(newest.sequence(), &mut unfolded, counters)?;
-        Ok(self.found(unfolded, values, None))
-    }
-
-    /// Adds the versions that are at most `sequence`, down to the base.
-    fn search_levels(
-        self,
-        mut sequence: SequenceNumber,
-        unfolded: &mut Unfolded,
-        counters: &mut ReadCounters,
-    ) -> Result<()> {
-        for (index, level) in self.state.version.levels().iter().enumerate() {
-            let candidates = match index {
-                0 => level.newest_first(),
-                _ => level.find(self.key).map_or(&[][..], std::slice::from_ref),
-            };
-            for file in candidates
-                .iter()
-                .filter(|it| index > 0 || it.covers(self.key))
-            {
-                let table = self.tables.get(file.slot(), &file.meta)?;
-                while let Some(hit) = table.get(self.key, self.hash, sequence, counters)? {
-                    let trailer = hit.trailer();
-                    if !unfolded.add_older(trailer, hit.value()) {
-                        return Ok(());
-                    }
-                    // Sequence numbers begin at 1.
-                    sequence = trailer.sequence() - 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn found(
-        self,
-        unfolded: Unfolded,
-        values: ValueReader<'a>,
-        memtable: Option<(&'a Memtable, Trailer)>,
-    ) -> Found<'a> {
-        Found::Operands(Box::new(FoundOperands {
-            key: self.key,
-            unfolded,
-            operator: &self.state.operator,
-            values,
-            memtable,
-        }))
-    }
 }

@@ -14,6 +14,7 @@ pub(crate) mod get;
 mod key_range;
 pub(crate) mod merge;
 pub(crate) mod newer;
+pub(crate) mod operands;
 mod passing;
 pub(crate) mod run;
 pub(crate) mod source;

@@ -9,6 +9,7 @@ mod hot_keys;
 mod model;
 mod names;
 mod placement;
+mod read_folds;
 
 use std::path::Path;
 use std::sync::Arc;

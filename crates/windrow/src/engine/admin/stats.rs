@@ -89,6 +89,11 @@ pub struct Stats {
     pub judged_dropped: u64,
     /// Calls of compaction filters that have failed, or whose value could not be read. The entries stay.
     pub judged_failed: u64,
+    /// Values that gets have folded, and that a job has written in place of the operands.
+    pub folds_kept: u64,
+    /// Those that were not written: the operand was not the newest entry of its key any more, or the key was locked, or
+    /// the write would have had to wait, or too many were waiting.
+    pub folds_dropped: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and

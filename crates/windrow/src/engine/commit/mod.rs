@@ -183,7 +183,7 @@ impl Engine {
         write: &Write<'_>,
     ) -> Result<bool> {
         self.check_accepts(write)?;
-        if self.reserve.is_full() || self.is_throttled(write) {
+        if self.reserve.is_full() || self.is_throttled(write.keyspaces()) {
             return Ok(false);
         }
         self.check_early(&mut condition, write)?;

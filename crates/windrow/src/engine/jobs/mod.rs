@@ -2,7 +2,7 @@
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
 //! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush; allocate filter bits that an open has
-//! left; seal value logs; prepare the next log, or mark an idle one; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
+//! left; seal value logs; prepare the next log, or mark an idle one; write what gets have folded; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
 //! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
 //! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
@@ -40,6 +40,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::errors::failure::Failure;
 use crate::engine::errors::full_disk::SpaceUser;
+use crate::engine::folds::KeyspaceFolds;
 use crate::engine::throttling::atomic_throttle::{AtomicThrottle, DelayClock};
 use crate::engine::throttling::rate_limiter::RateLimiter;
 use crate::engine::{Engine, KeyspaceCore};
@@ -117,6 +118,7 @@ enum Job {
     Compact(Arc<KeyspaceCore>, CompactionJob),
     CollectGarbage(Arc<KeyspaceCore>, GcJob),
     Subcompact(Subcompaction),
+    WriteFolds(Arc<KeyspaceCore>, KeyspaceFolds),
 }
 
 impl Engine {
@@ -170,7 +172,8 @@ impl Engine {
                 return Some(Job::MarkLog);
             }
         }
-        None
+        let (keyspace, folds) = self.claim_folds()?;
+        Some(Job::WriteFolds(keyspace, folds))
     }
 
     /// A keyspace to which nothing is written, with many tombstones in its active memtable. In tables they meet what
@@ -375,6 +378,10 @@ impl Engine {
                 // The leader of the compaction gets the outcome.
                 self.run_subcompaction(part);
                 self.end_compaction();
+                Ok(())
+            }
+            Job::WriteFolds(keyspace, folds) => {
+                self.write_folds(&keyspace, folds);
                 Ok(())
             }
         }

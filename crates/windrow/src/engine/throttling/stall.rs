@@ -17,13 +17,14 @@
 //!
 //! Concurrency: writers wait on the [signal](crate::engine::jobs::signal) and hold no lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::memtable_use::MemtableUse;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{ErrorKind, Result};
 use crate::engine::counters::Waited;
-use crate::engine::{Engine, Write};
+use crate::engine::{Engine, KeyspaceCore, Write};
 use crate::events::Event;
 use crate::policy::{SharedBacklog, StallCause, Throttle, shared_throttle};
 
@@ -40,7 +41,7 @@ impl Engine {
     /// Admits `write` at once, after a delay, or after a stop.
     #[inline]
     pub(in crate::engine) fn admit(&self, write: &Write<'_>) -> Result<()> {
-        let throttle = self.throttle_of(write);
+        let throttle = self.throttle_of(write.keyspaces());
         if throttle.fraction > 0.0 {
             self.delay_or_stop(write, throttle)
         } else {
@@ -48,19 +49,19 @@ impl Engine {
         }
     }
 
-    /// Whether `write` would be delayed or stopped.
-    pub(in crate::engine) fn is_throttled(&self, write: &Write<'_>) -> bool {
-        self.throttle_of(write).fraction > 0.0
+    /// Whether a write to `keyspaces` would be delayed or stopped.
+    pub(in crate::engine) fn is_throttled(&self, keyspaces: &[Arc<KeyspaceCore>]) -> bool {
+        self.throttle_of(keyspaces).fraction > 0.0
     }
 
-    /// The strongest throttle of any keyspace of `write`.
+    /// The strongest throttle of any of `keyspaces`.
     #[inline]
-    fn throttle_of(&self, write: &Write<'_>) -> Throttle {
+    fn throttle_of(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Throttle {
         if !self.is_memtable_use_current() {
             self.refresh_shared_throttle();
         }
         let mut worst = self.background.shared_throttle.load();
-        for keyspace in write.keyspaces() {
+        for keyspace in keyspaces {
             worst = worst.max(keyspace.throttle());
         }
         worst
@@ -108,7 +109,7 @@ impl Engine {
             if let Err(error) = self.refresh_throttle_of(write) {
                 break Err(error);
             }
-            let throttle = self.throttle_of(write);
+            let throttle = self.throttle_of(write.keyspaces());
             if !throttle.is_stop() {
                 break Ok(());
             }

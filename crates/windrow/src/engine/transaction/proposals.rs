@@ -1,24 +1,25 @@
-//! The commit of what a compaction filter has proposed.
+//! The commit of what a compaction filter, or a read that has folded operands, has proposed.
 //!
-//! A proposal is a write in place of a value that was judged. It takes the path of a transaction that has read the key:
-//! under a snapshot, the value must still be the newest version of its key, and the leader of the commits refuses the
-//! write if the key has changed since, or if a prepared transaction holds it. So nothing depends on when the filter was
-//! asked.
+//! A proposal is a write in place of a version that was judged or folded. It takes the path of a transaction that has
+//! read the key: under a snapshot, the version must still be the newest one of its key, and the leader of the commits
+//! refuses the write if the key has changed since, or if a prepared transaction holds it. So nothing depends on when the
+//! filter was asked, or the key read.
 //!
 //! Invariants:
 //! - I1: A proposal waits for no lock and no stall, because those may wait for the compaction that makes it, which keeps
-//!   its claims meanwhile. What would wait is dropped; a later compaction asks the filter again.
+//!   its claims meanwhile. What would wait is dropped; a later compaction asks the filter again, and a later read folds
+//!   again.
 //! - I2: A batch is tried at most [`BATCH_TRIES_MAX`] times. After a conflict all of its keys are looked at anew, so the work
 //!   does not grow with the number of those that have changed.
 //!
-//! Concurrency: the thread of a compaction, which holds no lock of the engine. It waits for its turn in the commit queue:
-//! no leader waits for a compaction.
+//! Concurrency: the thread of a job, which holds no lock of the engine. It waits for its turn in the commit queue: no
+//! leader waits for a compaction, nor for a job without claims.
 
 use std::slice;
 use std::sync::Arc;
 
-use crate::base::{ErrorKind, Held, Kind, MemoryTracker, Result, SequenceNumber};
-use crate::compact::judge::{JudgeContext, JudgeCounts, Proposal};
+use crate::base::{ErrorKind, Held, Kind, MemoryTracker, Proposal, Result, SequenceNumber};
+use crate::compact::judge::{JudgeContext, JudgeCounts};
 use crate::engine::commit::condition::Condition;
 use crate::engine::locks::{LockName, LockTable, Owner};
 use crate::engine::{Engine, KeyspaceCore, Write, counters};
@@ -108,7 +109,7 @@ impl JudgeContext for Filtering<'_> {
 
 impl Engine {
     /// Commits those that still hold. Returns them.
-    fn commit_current(
+    pub(in crate::engine) fn commit_current(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         mut proposals: Vec<Proposal>,
@@ -146,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Those whose judged value is the newest version of its key at `sequence`, which the caller holds.
+    /// Those whose version is still the newest one of its key at `sequence`, which the caller holds.
     fn current(
         &self,
         keyspace: &KeyspaceCore,
@@ -158,7 +159,7 @@ impl Engine {
         let mut current = Vec::with_capacity(proposals.len());
         for proposal in proposals {
             let found = newest(&state, &self.tables, &proposal.key, sequence)?;
-            if found.is_some_and(|found| found.sequence() == proposal.judged) {
+            if found.is_some_and(|found| found.sequence() == proposal.replaced) {
                 current.push(proposal);
             }
         }

@@ -162,6 +162,22 @@ impl Found {
         bytes.get(self.value.clone()).unwrap_or_default()
     }
 
+    /// Whether its block shows that no other version of `key`, which is its own, follows.
+    fn is_last_of(&self, key: &[u8]) -> bool {
+        let bytes = self.block.bytes(&self.file);
+        let follows_other = || {
+            let layout = Layout::read(bytes, self.block.origin())?;
+            let next = self.value.end;
+            if next >= layout.entries_end() {
+                return None;
+            }
+            let rest = key.strip_prefix(layout.prefix(bytes)?)?;
+            let next = layout.entry(bytes, next)?;
+            Some(bytes.get(next.suffix..next.suffix_end)? != rest)
+        };
+        follows_other().unwrap_or(false)
+    }
+
     /// The value in place, for longer than the table is held.
     pub(crate) fn pin(self) -> PinnedValue {
         match (self.block, &self.file.region) {
@@ -253,6 +269,14 @@ impl Table {
             counters.filter_false_positives += u64::from(has_filter);
         }
         Ok(None)
+    }
+
+    /// Whether the table may have older versions of `key` than `found` in it. If not, a search for them is spared.
+    pub(crate) fn may_have_older(&self, found: &Found, key: &[u8]) -> bool {
+        match &*self.segments {
+            [only] if only.ranges.is_none() => !found.is_last_of(key),
+            _ => true,
+        }
     }
 
     /// The newer one of `found` and a range tombstone at `deleted` that covers its key.

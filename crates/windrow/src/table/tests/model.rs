@@ -291,3 +291,59 @@ fn counters_count_the_work_of_a_read() {
         assert!(counters.filter_false_positives < 40);
     }
 }
+
+proptest! {
+    /// A search for older versions is spared only if there are none.
+    #[test]
+    fn older_versions_are_known(entries in entries(), options in options()) {
+        let (meta, bytes) = write(&entries, &options);
+        for source in SOURCES {
+            let table = open(bytes.clone(), &meta, source).unwrap();
+            for (at, entry) in entries.iter().enumerate() {
+                let (key, sequence) = (&entry.key, entry.trailer.sequence());
+                let mut counters = ReadCounters::default();
+                let found = table.get(key, key_hash(key), sequence, &mut counters).unwrap();
+                let has_older = entries.get(at + 1).is_some_and(|next| next.key == *key);
+                prop_assert!(table.may_have_older(&found.unwrap(), key) || !has_older);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_for_older_versions_is_spared() {
+    let entry = |key: &[u8], sequence| Owned::new(key, sequence, Some(b"value"));
+    let vfs = MemoryVfs::default();
+    let one = [
+        entry(b"a", 1),
+        entry(b"b", 4),
+        entry(b"b", 3),
+        entry(b"bb", 2),
+    ];
+    let first = write_to(&vfs, NUMBER, &one, &plain());
+    let second = append(
+        &vfs,
+        &first,
+        14,
+        &[entry(b"a", 9), entry(b"c", 8)],
+        &plain(),
+    );
+    let file = || vfs.file(Path::new(&file_name(NUMBER)));
+    let may_have_older = |meta: &FileMeta, key: &[u8], sequence| {
+        let table = open_file(file(), meta, context(BlockSource::Buffered)).unwrap();
+        let mut counters = ReadCounters::default();
+        let found = table.get(key, key_hash(key), sequence, &mut counters);
+        table.may_have_older(&found.unwrap().unwrap(), key)
+    };
+    assert!(!may_have_older(&first, b"a", 9));
+    assert!(may_have_older(&first, b"b", 9));
+    assert!(!may_have_older(&first, b"b", 3), "the next key is longer");
+    assert!(
+        may_have_older(&first, b"bb", 9),
+        "the next block may have some"
+    );
+    assert!(
+        may_have_older(&second, b"a", 9),
+        "the first segment has one"
+    );
+}
