@@ -2,7 +2,7 @@
 
 pub(super) mod distribution;
 mod plot;
-mod quantities;
+pub(super) mod quantities;
 mod reads;
 mod report;
 
@@ -14,7 +14,7 @@ use windrow::{Error, Result};
 use windrow_bench::{Mix, PolicyArgs, check_destination, parse_bytes};
 
 use self::distribution::DistributionArgs;
-use self::quantities::{Updates, parse_updates};
+use self::quantities::{TimeToLive, Updates, parse_time_to_live, parse_updates};
 use self::reads::Reads;
 use self::report::Report;
 use super::cost::MachineArgs;
@@ -51,6 +51,8 @@ Examples:
   windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB
   windrow simulate --bytes 50GB --distribution zipfian --updates 2 --json
   windrow simulate --bytes 50GB --value-size 32 --updates 2 --merges 0.2 --operand-size 8
+  windrow simulate --bytes 50GB --updates 2 --range-deletes-per-write 0.0001 --range-delete-part 0.001
+  windrow simulate --bytes 50GB --updates 3 --expiring 0.5 --time-to-live 20GB
   windrow simulate --bytes 50GB --updates 2 --plot tree.svg
   windrow simulate --bytes 2TB --entry-size 216 --memory 64G --device nvme
   windrow device /mnt/data --json > device.json && \
@@ -99,6 +101,32 @@ pub(crate) struct SimulateArgs {
     /// Bytes of an operand [default: 8]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     operand_size: Option<u64>,
+
+    /// Range deletes for each write, inserts included, at random places: 0.001 is one for 1000 writes
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0.0,
+        requires = "range_delete_part"
+    )]
+    range_deletes_per_write: f64,
+
+    /// The fraction of all keys that each range delete covers, above 0 and at most 1
+    #[arg(long, value_name = "FRACTION", requires = "range_deletes_per_write")]
+    range_delete_part: Option<f64>,
+
+    /// The fraction of the written values that expire, from 0 to 1
+    #[arg(
+        long,
+        value_name = "FRACTION",
+        default_value_t = 0.0,
+        requires = "time_to_live"
+    )]
+    expiring: f64,
+
+    /// When a value expires that does: after this many further writes (100000), or bytes of writes (5GB)
+    #[arg(long, value_name = "WRITES|BYTES", value_parser = parse_time_to_live, requires = "expiring")]
+    time_to_live: Option<TimeToLive>,
 
     /// Seeks to random keys for each write; they trigger compactions, which leave fewer runs
     #[arg(long, value_name = "N", default_value_t = 0.0)]
@@ -175,6 +203,14 @@ impl SimulateArgs {
         load.merges = self.merges;
         if let Some(bytes) = self.operand_size {
             load.operand_bytes = bytes;
+        }
+        load.range_deletes_per_write = self.range_deletes_per_write;
+        if let Some(part) = self.range_delete_part {
+            load.range_delete_part = part;
+        }
+        load.expiring = self.expiring;
+        if let Some(life) = self.time_to_live {
+            load.time_to_live = life.writes(load.entry_bytes());
         }
         load.seeks_per_write = self.seeks_per_write;
         load.distribution = self.distribution.chosen()?.unwrap_or_default();

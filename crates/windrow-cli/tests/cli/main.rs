@@ -14,6 +14,7 @@ mod entries;
 mod exit_codes;
 mod help;
 mod load;
+mod other_writes;
 mod simulate;
 mod statistics;
 mod value_files;

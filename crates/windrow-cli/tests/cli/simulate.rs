@@ -383,6 +383,24 @@ fn impossible_loads_are_refused() {
             &["--bytes", "1GB", "--drawn", "--distribution", "sequential"],
             "order of inserts",
         ),
+        (
+            &["--bytes", "1GB", "--range-deletes-per-write", "0.1"],
+            "--range-delete-part",
+        ),
+        (
+            &["--bytes", "1GB", "--range-delete-part", "0.1"],
+            "--range-deletes-per-write",
+        ),
+        (&["--bytes", "1GB", "--expiring", "0.1"], "--time-to-live"),
+        (&["--bytes", "1GB", "--time-to-live", "9"], "--expiring"),
+        (
+            &["--bytes", "1GB", "--expiring", "1.5", "--time-to-live", "9"],
+            "values that expire",
+        ),
+        (
+            &["--bytes", "1GB", "--expiring", "1", "--time-to-live", "0"],
+            "writes above 0",
+        ),
         (&["--bytes", "33PiB"], "less than 32 PiB"),
         (&["--bytes", "20PiB"], "less than 16 PiB"),
         (&["--bytes", "1GB", "--updates=-1"], "not negative"),
@@ -396,30 +414,6 @@ fn impossible_loads_are_refused() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
         assert!(problem.contains(says), "{arguments:?}: {problem}");
     }
-}
-
-/// Operands are part of the levels above the last one, and less is written than by updates.
-#[test]
-fn merges_are_counted() {
-    let load = ["simulate", "--bytes", "20M", "--value-size", "32"];
-    let load = [&load[..], &["--updates", "2"], &SMALL].concat();
-    let updates = &objects(&load)[0];
-    let merges = ["--merges", "0.75", "--operand-size", "4"];
-    let merges = &objects(&[&load[..], &merges].concat())[0];
-    assert_eq!(merges["merges"].as_f64(), Some(0.75));
-    assert_eq!(number(&merges["operand_bytes"]), 4);
-    let operands = |report: &Value| {
-        let levels = report["tree"].as_array().unwrap().iter();
-        levels.map(|it| number(&it["operands"])).sum::<u64>()
-    };
-    assert_eq!(operands(updates), 0);
-    assert!(operands(merges) > 0);
-    let written = |report: &Value| number(&report["io_stats"]["wal"]);
-    assert!(written(merges) < written(updates));
-    assert_eq!(
-        number(&updates["space"]["live_bytes"]),
-        number(&merges["space"]["live_bytes"])
-    );
 }
 
 #[test]

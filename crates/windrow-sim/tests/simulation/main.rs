@@ -4,3 +4,5 @@
 
 mod engine;
 mod large_loads;
+mod other_writes;
+mod special_writes;

@@ -3,6 +3,7 @@
 use super::key_space::Count;
 use super::load::{Load, ValueSize};
 use super::mass::Written;
+use crate::base::expiry::EXPIRY_BYTES;
 use crate::policy::{self, TRANSIENT_PARTS};
 
 /// Bytes of a pointer instead of a value.
@@ -79,13 +80,19 @@ impl ValueClasses {
         self.key + self.operand
     }
 
-    /// Bytes that these writes take in tables on average, before a key supersedes itself.
-    pub(super) fn written(&self, written: &Written) -> f64 {
+    /// Bytes of the two keys of a range delete.
+    pub(super) fn range_delete(&self) -> f64 {
+        2.0 * self.key
+    }
+
+    /// Bytes of these writes but range deletes as tables hold them, before a key supersedes itself.
+    pub(super) fn in_tables(&self, written: &Written) -> f64 {
         let (values, operands) = (written.values(), written.operands());
         let tombstones = written.writes() - values - operands;
-        let bytes =
-            values * self.in_table() + operands * self.operand_in_table() + tombstones * self.key;
-        bytes / written.writes()
+        let expiry = written.expiring * EXPIRY_BYTES as f64;
+        values * (self.in_table() + expiry)
+            + operands * self.operand_in_table()
+            + tombstones * self.key
     }
 
     /// Bytes of value logs for a value, on average.
@@ -115,6 +122,9 @@ pub(super) struct EntrySizes {
     pub(super) value: f64,
     tombstone: f64,
     operand: f64,
+    range_tombstone: f64,
+    /// Bytes of a moment of expiry.
+    expiry: f64,
     /// Bytes that a table saves for a value in a transient log.
     saved_by_transient_log: f64,
     /// Bytes of such a value in the transient log.
@@ -136,6 +146,9 @@ impl EntrySizes {
             value: classes.in_table() + overhead,
             tombstone: classes.key + overhead,
             operand: classes.operand_in_table() + overhead,
+            // The list of a segment has its keys again.
+            range_tombstone: 2.0 * classes.range_delete() + overhead,
+            expiry: EXPIRY_BYTES as f64,
             saved_by_transient_log: classes.medium.bytes - POINTER_BYTES,
             in_transient_log: classes.transient_log_record(),
             medium_fraction: classes.medium.fraction,
@@ -148,6 +161,8 @@ impl EntrySizes {
             value: classes.in_table(),
             tombstone: classes.key,
             operand: classes.operand_in_table(),
+            range_tombstone: classes.range_delete(),
+            expiry: EXPIRY_BYTES as f64,
             saved_by_transient_log: 0.0,
             in_transient_log: 0.0,
             medium_fraction: 0.0,
@@ -158,6 +173,8 @@ impl EntrySizes {
         count.values() * self.value
             + count.tombstones * self.tombstone
             + count.operands * self.operand
+            + count.range_tombstones * self.range_tombstone
+            + count.expiring * self.expiry
             - self.in_transient_logs(count) * self.saved_by_transient_log
     }
 

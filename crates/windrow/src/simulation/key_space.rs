@@ -6,10 +6,10 @@
 //! up when segments are merged, and determine the number of different keys: y draws hit
 //! `D (1 - exp(-y/D))` keys, inserted or not. So superseded entries need no state of their own, and the
 //! expectation is exact for any order of merges.
-//!
+
 use std::ops::AddAssign;
 
-use super::mass::{Mass, Written};
+use super::mass::{Mass, Written, covered};
 use super::references::References;
 
 /// The smallest and the largest key of something, inclusive; keys are parts of the key space in units of 2^-64.
@@ -63,6 +63,8 @@ pub(super) struct KeyClass {
 pub(super) struct KeySpace {
     pub(super) classes: Box<[KeyClass]>,
     pub(super) keys: f64,
+    /// The part of the keys that a range delete covers.
+    pub(super) range_part: f64,
 }
 
 /// Numbers of entries.
@@ -71,6 +73,10 @@ pub(super) struct Count {
     pub(super) entries: f64,
     pub(super) tombstones: f64,
     pub(super) operands: f64,
+    /// Those of the entries that delete a range.
+    pub(super) range_tombstones: f64,
+    /// Values that expire.
+    pub(super) expiring: f64,
     /// Those whose values are in transient logs.
     pub(super) in_transient_logs: f64,
 }
@@ -80,6 +86,8 @@ impl AddAssign for Count {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
         self.operands += other.operands;
+        self.range_tombstones += other.range_tombstones;
+        self.expiring += other.expiring;
         self.in_transient_logs += other.in_transient_logs;
     }
 }
@@ -87,7 +95,7 @@ impl AddAssign for Count {
 impl Count {
     /// Those that have a value.
     pub(super) fn values(self) -> f64 {
-        self.entries - self.tombstones - self.operands
+        self.entries - self.tombstones - self.operands - self.range_tombstones
     }
 
     pub(super) fn part(self, part: f64) -> Self {
@@ -95,26 +103,32 @@ impl Count {
             entries: self.entries * part,
             tombstones: self.tombstones * part,
             operands: self.operands * part,
+            range_tombstones: self.range_tombstones * part,
+            expiring: self.expiring * part,
             in_transient_logs: self.in_transient_logs * part,
         }
     }
 }
 
-/// A segment: its range, its mass of each class, and its references to value files.
+/// A segment: its range, its mass of each class, its range deletes, and its references to value files.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) span: Span,
     pub(super) masses: Box<[Mass]>,
+    /// How many range deletes of the whole key space it has, on average over its keys. Each has a range tombstone where it
+    /// meets the range of the segment.
+    pub(super) range_deletes: f64,
     pub(super) count: Count,
     pub(super) references: References,
 }
 
 impl KeySpace {
-    pub(super) fn new(classes: Vec<KeyClass>) -> Self {
+    pub(super) fn new(classes: Vec<KeyClass>, range_part: f64) -> Self {
         let keys = classes.iter().map(|class| class.keys).sum();
         Self {
             classes: classes.into(),
             keys,
+            range_part,
         }
     }
 
@@ -127,21 +141,48 @@ impl KeySpace {
             Mass::written(inserts, draws, class.keys * width, written)
         };
         let masses: Box<[Mass]> = self.classes.iter().map(mass).collect();
-        let count = self.count(&masses, width);
-        Segment {
+        let mut segment = Segment {
             span,
+            count: self.count(&masses, width),
             masses,
-            count,
+            range_deletes: written.range_deletes,
             references: References::default(),
-        }
+        };
+        self.count_range_tombstones(&mut segment);
+        segment
     }
 
-    /// Puts these writes over `live`, the masses of all that is stored, and drops what hides nothing then.
-    pub(super) fn overwrite(&self, live: &mut Vec<Mass>, written: &Written) {
+    /// Counts the range tombstones of a segment among its entries. They cover its ends or lie between them.
+    pub(super) fn count_range_tombstones(&self, segment: &mut Segment) {
+        let met = (segment.span.width() + self.range_part).min(1.0);
+        let count = &mut segment.count;
+        count.range_tombstones = segment.range_deletes * met;
+        count.entries += count.range_tombstones;
+    }
+
+    /// The part of the keys that the range tombstones of so many range deletes cover.
+    pub(super) fn covered(&self, range_deletes: f64) -> f64 {
+        covered(range_deletes, self.range_part)
+    }
+
+    /// The chance that one of so many range deletes covers all of `span`.
+    pub(super) fn covers_all(&self, span: Span, range_deletes: f64) -> f64 {
+        let width = span.width();
+        if self.range_part >= 1.0 {
+            return self.covered(range_deletes);
+        }
+        let places = (self.range_part - width).max(0.0) / (1.0 - width).max(f64::MIN_POSITIVE);
+        covered(range_deletes, places)
+    }
+
+    /// Puts these writes over `live`, the masses of all that is stored, and drops what hides nothing at the time `now`.
+    pub(super) fn overwrite(&self, live: &mut Vec<Mass>, written: &Written, now: f64) {
+        let covered = self.covered(written.range_deletes);
         live.resize(self.classes.len(), Mass::default());
         let newest = self.written(Span::ALL, written);
         for ((live, mut mass), class) in live.iter_mut().zip(newest.masses).zip(&self.classes) {
-            mass.put_over(*live, class.keys);
+            mass.put_over(*live, class.keys, covered, 0.0);
+            mass.expire(now);
             mass.end_below();
             *live = mass;
         }
@@ -164,6 +205,7 @@ impl KeySpace {
             count.entries += mass.entries(class.keys * width);
             count.tombstones += mass.tombstones;
             count.operands += mass.operands;
+            count.expiring += mass.lifetimes.entries;
         }
         count
     }

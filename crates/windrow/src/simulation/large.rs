@@ -451,6 +451,8 @@ fn section(load: &Load, phase: &Phase, first: usize, fed_logs: &[TransientLogs])
             entries: of(|level| level.entries),
             tombstones: of(|level| level.tombstones),
             operands: of(|level| level.operands),
+            range_tombstones: of(|level| level.range_tombstones),
+            expired_bytes: of(|level| level.expired_bytes),
             ..last.copied().unwrap_or_default()
         }
     };

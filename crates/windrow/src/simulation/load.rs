@@ -2,7 +2,7 @@
 
 use super::key_space::{KeyClass, KeySpace};
 use super::part::TreePart;
-use crate::base::limits::{KEY_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, OPERAND_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
 use crate::policy::{Class, class};
@@ -68,6 +68,14 @@ pub struct Load {
     /// Bytes of an operand. One that others are folded to has as many, and a value that operands are folded to is of the
     /// size of [values](Self::values).
     pub operand_bytes: u64,
+    /// [Range deletes](crate::Keyspace::delete_range) for each write. They come evenly among inserts and draws.
+    pub range_deletes_per_write: f64,
+    /// The part of the key space that each of them covers, at a random place; above 0 and at most 1.
+    pub range_delete_part: f64,
+    /// The part of the values that [expire](crate::Keyspace::insert_with_ttl).
+    pub expiring: f64,
+    /// After how many further writes a value expires. A simulation has no other clock.
+    pub time_to_live: u64,
     /// How keys are chosen.
     pub distribution: KeyDistribution,
     /// Bytes of a key.
@@ -105,6 +113,10 @@ impl Load {
             deletes: 0.0,
             merges: 0.0,
             operand_bytes: 8,
+            range_deletes_per_write: 0.0,
+            range_delete_part: 0.001,
+            expiring: 0.0,
+            time_to_live: u64::MAX,
             distribution: KeyDistribution::Uniform,
             key_bytes,
             shared_key_bytes: 0,
@@ -132,7 +144,9 @@ impl Load {
     pub fn validate(&self) -> Result<()> {
         let entry_bytes = self.entry_bytes();
         let operands = self.merges * self.operand_bytes as f64;
-        let is_bounded = |count: f64| (entry_bytes + operands) * count < BYTES_MAX;
+        let ranges = self.range_deletes_per_write * 2.0 * self.key_bytes as f64;
+        let one = entry_bytes + operands + ranges;
+        let is_bounded = |count: f64| one * count < BYTES_MAX;
         let writes = self.inserts.checked_add(self.draws);
         let is_fraction = |size: &ValueSize| size.fraction > 0.0 && size.fraction.is_finite();
         let (key_max, value_max) = (KEY_BYTES_MAX as u64, VALUE_BYTES_MAX as u64);
@@ -178,8 +192,34 @@ impl Load {
                 "deletes and merges are parts of the draws, and together at most all of them",
             ),
             (
-                self.operand_bytes > value_max,
-                "an operand must have at most 1 GiB",
+                self.operand_bytes > OPERAND_BYTES_MAX as u64,
+                "an operand must have at most 1 MiB",
+            ),
+            (
+                !(0.0..=1.0).contains(&self.range_deletes_per_write),
+                "range deletes for each write must be from 0 to 1",
+            ),
+            (
+                !(self.range_delete_part > 0.0 && self.range_delete_part <= 1.0),
+                "the part of the keys that a range delete covers must be above 0 and at most 1",
+            ),
+            (
+                self.range_deletes_per_write > 0.0
+                    && self.distribution == KeyDistribution::Sequential,
+                "range deletes are simulated at random places, which sequential inserts have not reached: choose another \
+                 distribution",
+            ),
+            (
+                !(0.0..=1.0).contains(&self.expiring),
+                "the part of the values that expire must be from 0 to 1",
+            ),
+            (
+                self.expiring > 0.0 && self.merges > 0.0,
+                "a keyspace has merges or entries that expire, not both",
+            ),
+            (
+                self.expiring > 0.0 && self.time_to_live == 0,
+                "a value must expire after a write or more",
             ),
             (
                 self.merges > 0.0 && self.has_separated_values(),
@@ -235,7 +275,7 @@ impl Load {
     pub(super) fn key_space(&self) -> KeySpace {
         let keys = self.keys as f64;
         let KeyDistribution::Zipfian { exponent } = self.distribution else {
-            return KeySpace::new(vec![KeyClass { keys, drawn: 1.0 }]);
+            return KeySpace::new(vec![KeyClass { keys, drawn: 1.0 }], self.range_delete_part);
         };
         // By ranks from one power of two to the next.
         let mut classes = Vec::new();
@@ -252,7 +292,7 @@ impl Load {
         for class in &mut classes {
             class.drawn /= all;
         }
-        KeySpace::new(classes)
+        KeySpace::new(classes, self.range_delete_part)
     }
 }
 

@@ -13,6 +13,7 @@ mod entry_sizes;
 mod formula;
 mod key_space;
 mod large;
+mod lifetimes;
 mod load;
 mod mass;
 mod merge;

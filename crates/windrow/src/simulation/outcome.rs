@@ -58,10 +58,14 @@ pub struct LevelShape {
     pub bytes: u64,
     /// Entries, tombstones and operands included.
     pub entries: u64,
-    /// Tombstones.
+    /// Tombstones, those of ranges included.
     pub tombstones: u64,
     /// Operands of a merge operator.
     pub operands: u64,
+    /// Those of the tombstones that delete a range.
+    pub range_tombstones: u64,
+    /// Bytes of entries that have expired, with those in value files.
+    pub expired_bytes: u64,
     /// The capacity; for level 0 the memory of the memtables that its runs come from.
     pub capacity: u64,
     /// How many segments a file may have.

@@ -130,18 +130,26 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// `writes` inserts or draws.
-    fn writes_of(&self, writes: u64, is_insert: bool) -> Written {
+    /// The next `writes` inserts or draws, with the range deletes that are due among them.
+    fn next(&self, writes: u64, is_insert: bool) -> Written {
+        let load = self.load;
         let (inserts, draws) = if is_insert {
             (writes as f64, 0.0)
         } else {
             (0.0, writes as f64)
         };
+        let due = |written: u64| (written as f64 * load.range_deletes_per_write).floor();
+        let expiry = |written: u64| written.saturating_add(load.time_to_live) as f64;
+        let until = self.written + writes;
         Written {
             inserts,
             draws,
-            deletes: self.load.deletes,
-            merges: self.load.merges,
+            deletes: load.deletes,
+            merges: load.merges,
+            range_deletes: due(until) - due(self.written),
+            range_part: load.range_delete_part,
+            expiring: load.expiring,
+            expiry: (expiry(self.written), expiry(until)),
         }
     }
 
@@ -149,8 +157,9 @@ impl<'a> Run<'a> {
     pub(super) fn per_flush(&self, is_insert: bool) -> u64 {
         let tree = &self.tree;
         let memtable = tree.options.memtable_bytes as f64;
-        let one = self.writes_of(1, is_insert);
-        let in_table = tree.classes.written(&one);
+        let one = self.next(1, is_insert);
+        let range_deletes = self.load.range_deletes_per_write * tree.classes.range_delete();
+        let in_table = tree.classes.in_tables(&one) + range_deletes;
         if self.load.part.levels_above > 0 {
             return whole(memtable / in_table).max(1);
         }
@@ -158,7 +167,8 @@ impl<'a> Run<'a> {
             KeyDistribution::Sequential if is_insert => MEMTABLE_ENTRY_BYTES_IN_ORDER,
             _ => MEMTABLE_ENTRY_BYTES,
         };
-        let writes = memtable / (in_table + overhead);
+        let count = 1.0 + self.load.range_deletes_per_write;
+        let writes = memtable / (in_table + overhead * count);
         let behind = tree.classes.in_value_logs() * one.values();
         if behind == 0.0 {
             return whole(writes).max(1);
@@ -187,13 +197,19 @@ impl<'a> Run<'a> {
 
     fn flush(&mut self, span: Span, writes: u64, is_insert: bool) {
         let load = self.load;
-        let written = self.writes_of(writes, is_insert);
-        self.tree.key_space.overwrite(&mut self.live, &written);
-        let (values, operands) = (written.values(), written.operands());
-        let keys = load.key_bytes * writes + whole(load.operand_bytes as f64 * operands);
-        let in_log = self.tree.classes.in_table() - load.key_bytes as f64;
-        self.tree.io_stats.user += keys + whole(load.value_bytes() * values);
-        self.tree.io_stats.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
+        let written = self.next(writes, is_insert);
+        let now = self.written + writes;
+        self.tree.set_time(now as f64);
+        self.tree
+            .key_space
+            .overwrite(&mut self.live, &written, now as f64);
+        let classes = &self.tree.classes;
+        let ranges = written.range_deletes * classes.range_delete();
+        let separated = load.entry_bytes() - classes.in_table();
+        let in_log = whole(classes.in_tables(&written) + ranges);
+        let entries = writes + whole(written.range_deletes);
+        self.tree.io_stats.user += whole(in_log as f64 + separated * written.values());
+        self.tree.io_stats.wal += in_log + WAL_ENTRY_BYTES * entries;
         self.tree.flush(span, &written);
         if load.seeks_per_write > 0.0 {
             self.tree.seek(load.seeks_per_write * writes as f64);
@@ -256,7 +272,9 @@ impl<'a> Run<'a> {
                 bytes: files.iter().map(|file| file.bytes).sum(),
                 entries: files.iter().map(|file| file.entries).sum(),
                 tombstones: files.iter().map(|file| file.tombstones).sum(),
-                operands: whole(tree.operands(level).round()),
+                operands: whole(tree.sum(level, |it| it.count.operands).round()),
+                range_tombstones: files.iter().map(|file| file.range_tombstones).sum(),
+                expired_bytes: files.iter().map(|file| file.expired_bytes).sum(),
                 capacity: at(&capacities, level),
                 segment_limit: limits.get(level).copied().unwrap_or(1),
             }

@@ -1,8 +1,10 @@
 //! Bounds, budgets and conserved bytes of simulations, over loads of every kind.
 
+mod other_writes;
+
 use proptest::prelude::*;
 
-use super::run::{Run, finished};
+use super::run::Run;
 use super::{
     KeyDistribution, LevelIoStats, Load, Outcome, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
@@ -71,31 +73,11 @@ fn the_formula_bounds_write_amplification() {
     }
 }
 
-/// No simulated entry expires, but the tree does what the policy plans for files that did.
-#[test]
-fn expired_files_leave_the_tree() {
-    let load = Load::inserts(20 * MIB, small(Preset::Balanced));
-    let mut run = finished(&load);
-    let tree = &mut run.tree;
-    let levels = &mut tree.summary.levels;
-    let deepest = levels.iter().rposition(|files| !files.is_empty()).unwrap();
-    let files = levels[deepest].len();
-    let number = levels[deepest][files / 2].number;
-    levels[deepest][files / 2].is_expired = true;
-    let (bytes, io_stats) = (tree.bytes(), tree.io_stats.clone());
-    tree.settle();
-    let left = &tree.summary.levels[deepest];
-    assert!(left.iter().all(|file| file.number != number));
-    assert_eq!(left.len(), files - 1);
-    assert!(tree.bytes() < bytes);
-    assert_eq!(tree.io_stats, io_stats);
-}
-
 #[test]
 fn invalid_loads_are_refused() {
     let good = || Load::inserts(MIB, small(Preset::Balanced)).overwritten(1.0);
     let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
-    let cases: [fn(&mut Load); 18] = [
+    let cases: [fn(&mut Load); 25] = [
         |load| load.keys = 0,
         |load| load.inserts = load.keys + 1,
         |load| (load.inserts, load.draws) = (0, 0),
@@ -111,6 +93,16 @@ fn invalid_loads_are_refused() {
         |load| (load.deletes, load.merges) = (0.6, 0.5),
         |load| load.operand_bytes = u64::MAX,
         |load| (load.merges, load.options.medium_from) = (0.5, 100),
+        |load| load.range_deletes_per_write = -1.0,
+        |load| load.range_delete_part = 0.0,
+        |load| load.range_delete_part = f64::NAN,
+        |load| {
+            load.range_deletes_per_write = 0.01;
+            load.distribution = KeyDistribution::Sequential;
+        },
+        |load| load.expiring = 1.5,
+        |load| (load.expiring, load.time_to_live) = (0.5, 0),
+        |load| (load.expiring, load.time_to_live, load.merges) = (0.5, 9, 0.5),
         |load| load.seeks_per_write = -1.0,
         |load| load.files_max = 0,
         |load| load.flushes_max = 0,
@@ -300,41 +292,6 @@ fn deletes_of_everything_leave_nothing() {
     assert!(last.live_bytes < 1 << 10, "{}", last.live_bytes);
 }
 
-/// Merges alone never add a key, and operands are small beside the values that they leave.
-#[test]
-fn merges_write_less_than_updates_and_store_the_same() {
-    for preset in [Preset::Balanced, Preset::Leveling] {
-        let updates = Load::inserts(40 * MIB, small(preset)).overwritten(2.0);
-        let mut merges = updates.clone();
-        merges.merges = 1.0;
-        let (updated, merged) = (run(&updates).1, run(&merges).1);
-        assert_eq!(updated.live_bytes, merged.live_bytes);
-        let (one, other) = (updated.io_stats.written(), merged.io_stats.written());
-        assert!(other < one, "{other} of {one}");
-        assert!(merged.io_stats.user < updated.io_stats.user);
-        let operands: u64 = merged.levels.iter().map(|level| level.operands).sum();
-        let last = merged
-            .levels
-            .iter()
-            .rfind(|level| level.entries > 0)
-            .unwrap();
-        assert!(operands > 0 && last.operands == 0, "{:?}", merged.levels);
-        assert!(updated.levels.iter().all(|level| level.operands == 0));
-    }
-}
-
-/// A merge into a key without a value stores one, like an update.
-#[test]
-fn merges_into_absent_keys_store_values() {
-    let live = |deletes, merges| {
-        let mut load = Load::inserts(8 * MIB, small(Preset::Balanced)).overwritten(3.0);
-        (load.deletes, load.merges) = (deletes, merges);
-        run(&load).1.live_bytes
-    };
-    assert_eq!(live(0.3, 0.0), live(0.3, 0.7));
-    assert!(live(0.3, 0.7) < live(0.0, 1.0));
-}
-
 fn options() -> impl Strategy<Value = KeyspaceOptions> {
     let limits = prop_oneof![
         Just(SegmentLimit::Scaled),
@@ -361,17 +318,41 @@ fn loads() -> impl Strategy<Value = Load> {
         (0.5..1.5).prop_map(|exponent| KeyDistribution::Zipfian { exponent }),
     ];
     let parts = (0.0..3.0, 0.0..1.0, 0.0..1.0, 0.0..0.1);
-    (options(), distributions, parts, 10..400_u64, any::<bool>()).prop_map(
-        |(options, distribution, (times, deletes, merges, seeks), value_bytes, filters)| {
-            let mut load = Load::inserts(16 * MIB, options).overwritten(times);
-            (load.distribution, load.deletes) = (distribution, deletes);
-            load.merges = merges * (1.0 - deletes);
-            load.seeks_per_write = seeks;
-            load.values = ValueSize::same(value_bytes);
-            load.filters = filters;
-            load
-        },
+    let gone = (0.0..0.001, 0.001..0.3, 0.0..1.0, 1000..500_000_u64);
+    (
+        options(),
+        distributions,
+        parts,
+        gone,
+        10..400_u64,
+        any::<bool>(),
     )
+        .prop_map(
+            |(
+                options,
+                distribution,
+                (times, deletes, merges, seeks),
+                gone,
+                value_bytes,
+                filters,
+            )| {
+                let mut load = Load::inserts(16 * MIB, options).overwritten(times);
+                (load.distribution, load.deletes) = (distribution, deletes);
+                load.merges = merges * (1.0 - deletes);
+                if distribution != KeyDistribution::Sequential {
+                    load.range_deletes_per_write = gone.0;
+                }
+                load.range_delete_part = gone.1;
+                if seeks < 0.05 {
+                    load.merges = 0.0;
+                    (load.expiring, load.time_to_live) = (gone.2, gone.3);
+                }
+                load.seeks_per_write = seeks;
+                load.values = ValueSize::same(value_bytes);
+                load.filters = filters;
+                load
+            },
+        )
 }
 
 proptest! {
@@ -386,7 +367,7 @@ proptest! {
         let live = last.live_bytes as f64 / load.entry_bytes();
         prop_assert!(entries as f64 >= live * 0.995, "{entries} of {live}");
         prop_assert!(entries as f64 <= load.writes() as f64 * 1.001);
-        if load.draws == 0 {
+        if load.draws == 0 && load.range_deletes_per_write == 0.0 && load.expiring == 0.0 {
             prop_assert!(entries as f64 >= load.inserts as f64 * 0.999);
         }
         for level in &last.levels[1..last.level_count] {

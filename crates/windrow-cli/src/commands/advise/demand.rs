@@ -14,7 +14,7 @@ use windrow::{Error, KeyspaceOptions, Result};
 pub(super) use self::flags::DemandArgs;
 pub(super) use self::known::{EntryBytes, Known};
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
-use crate::commands::cost::{Demand, Fractions};
+use crate::commands::cost::{Demand, Fractions, OtherWrites};
 
 /// The default bytes of a key.
 const KEY_BYTES: u64 = 16;
@@ -39,6 +39,11 @@ impl Demand {
     /// `InvalidArgument` for what is missing or impossible.
     pub(super) fn new(args: &DemandArgs, known: &Known) -> Result<Self> {
         let (fractions, fractions_note) = fractions(args, known)?;
+        if fractions.range_deletes > fractions.writes() {
+            return Err(Error::invalid_argument(
+                "there are more range deletes than writes of keys: give fewer --range-deletes",
+            ));
+        }
         let sizes = sizes(args, known)?;
         let entry_note = known.entry_note.clone().filter(|_| sizes.is_mean);
         let weights_note = known.weights_note.clone();
@@ -57,6 +62,7 @@ impl Demand {
             values_from: sizes.values_from,
             distribution: distribution.unwrap_or_default(),
             fractions,
+            other_writes: OtherWrites::default(),
             scan_length: args.scan_length.or(known.scan_length).unwrap_or(0.0),
             memory: machine.memory,
             reads_counted: None,
@@ -64,10 +70,22 @@ impl Demand {
             notes: notes.collect(),
         };
         // The bytes of an entry come first: the number of keys follows from them.
-        let options = KeyspaceOptions::default();
+        let mut options = KeyspaceOptions::default();
+        if fractions.merges > 0.0 {
+            // The options of the trees say where values are.
+            (options.medium_from, options.large_from) = (u64::MAX, u64::MAX);
+        }
         demand.load(&options).validate()?;
         demand.keys = keys(args, known, demand.entry_bytes())?;
+        demand.other_writes = other_writes(args, &demand)?;
         demand.load(&options).validate()?;
+        if let Err(most) = demand.drawn_from() {
+            let (most, keys) = (whole(most), demand.keys);
+            return Err(Error::invalid_argument(format!(
+                "of {keys} keys at most {most} stay stored, because range deletes and expiry take away more than writes \
+                 bring: give fewer keys or range deletes, or a longer --time-to-live"
+            )));
+        }
         if fractions.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
             return Err(missing(known, "how long scans are", "--scan-length"));
         }
@@ -77,7 +95,7 @@ impl Demand {
 
 /// The fractions of operations, and a note for users.
 ///
-/// With more deletes than inserts and updates together, nothing stays stored. Flags that say so are refused. A source
+/// With more deletes than inserts, updates and merges together, nothing stays stored. Flags that say so are refused. A source
 /// may say so of a limited time: then only as many deletes count.
 fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<String>)> {
     let typed = args.weights();
@@ -86,14 +104,14 @@ fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<Stri
         Some(weights) if !is_typed => weights,
         _ => typed,
     };
-    let kept = weights.inserts + weights.updates;
+    let kept = weights.inserts + weights.updates + weights.merges;
     let mut note = None;
     // Rounding may exceed it a little.
     if weights.deletes > kept * (1.0 + 1e-9) {
         if is_typed {
             return Err(Error::invalid_argument(
-                "there are more deletes than inserts and updates together, which leaves nothing of what is stored: \
-                 give --deletes that are at most as many as --inserts and --updates",
+                "there are more deletes than inserts, updates and merges together, which leaves nothing of what is stored: \
+                 give --deletes that are at most as many as these",
             ));
         }
         note = Some(format!(
@@ -109,8 +127,49 @@ fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<Stri
     Err(missing(
         known,
         "how often operations of each kind are",
-        "at least one of --inserts, --updates, --deletes, --gets, --missing and --scans above 0",
+        "at least one of --inserts, --updates, --deletes, --merges, --gets, --missing and --scans above 0",
     ))
+}
+
+/// What merges, range deletes and values that expire are like, in a store of the keys of `demand`.
+fn other_writes(args: &DemandArgs, demand: &Demand) -> Result<OtherWrites> {
+    let mut other = OtherWrites::default();
+    let keys = demand.keys as f64;
+    let fractions = demand.fractions;
+    let needs = |what: &str, flags: &str| {
+        let message = format!("{what} need {flags}");
+        Err(Error::invalid_argument(message))
+    };
+    match args.operand_size {
+        Some(_) if fractions.merges == 0.0 => return needs("operands", "--merges"),
+        Some(bytes) => other.operand_bytes = bytes,
+        None => {}
+    }
+    match args.range_delete_part {
+        None if fractions.range_deletes > 0.0 => {
+            return needs("range deletes", "--range-delete-part");
+        }
+        Some(_) if fractions.range_deletes == 0.0 => {
+            return needs("ranges", "--range-deletes above 0");
+        }
+        Some(part) if !(part > 0.0 && part <= 1.0) => {
+            return Err(Error::invalid_argument(
+                "--range-delete-part must be above 0 and at most 1",
+            ));
+        }
+        Some(part) => other.range_delete_keys = part * keys,
+        None => {}
+    }
+    match (args.expiring, args.time_to_live) {
+        (Some(expiring), Some(life)) => {
+            other.expiring = expiring;
+            other.writes_to_live_per_key = life.writes(demand.entry_bytes()) as f64 / keys;
+        }
+        (None, None) => {}
+        (Some(_), None) => return needs("values that expire", "--time-to-live"),
+        (None, Some(_)) => return needs("times to live", "--expiring"),
+    }
+    Ok(other)
 }
 
 fn sizes(args: &DemandArgs, known: &Known) -> Result<Sizes> {

@@ -39,6 +39,9 @@ Examples:
   windrow device /mnt/data --json > device.json && \
     windrow advise --bytes 2TB --value-size 1000 --gets 95 --updates 5 --memory 64G --calibration device.json
   windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --gets 95
+  windrow advise --bytes 100GB --value-size 32 --updates 20 --merges 60 --gets 20
+  windrow advise --bytes 100GB --value-size 100 --updates 60 --range-deletes 0.01 --range-delete-part 0.00001 --gets 40
+  windrow advise --bytes 100GB --value-size 100 --updates 60 --expiring 1 --time-to-live 150GB --gets 40
   windrow advise --stats stats.json --scan-length 20 --output store.options
   windrow advise --trace requests.csv.gz --json
   windrow bench ycsb-load,ycsb-a --options store.options")]

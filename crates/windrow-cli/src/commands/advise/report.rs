@@ -64,6 +64,8 @@ impl Report {
             (fractions.inserts, "inserts"),
             (fractions.updates, "updates"),
             (fractions.deletes, "deletes"),
+            (fractions.merges, "merges"),
+            (fractions.range_deletes, "range deletes"),
             (fractions.gets, "gets"),
             (fractions.missing, "gets of absent keys"),
             (fractions.scans, "scans"),

@@ -8,6 +8,8 @@
 //!   log and each byte that flushes, compactions and garbage collections move for it.
 //! - A *get* costs a constant, each filter that is probed, each block that is read, and the value if it is
 //!   separated from its key. Bits are allocated to filters as in the engine, after Monkey.
+//!   If operands wait above the value of a key, it reads a block for each.
+//! - A *range delete* costs what every write costs alone; what it makes jobs do counts with the other writes.
 //! - A *scan* costs a constant, each run that is opened, each entry for each run, and each separated value.
 //! - *Requests* to the device: a get waits for its blocks one after the other. A scan asks for the first block of each
 //!   run at once, and then for longer pieces, each twice the last.
@@ -19,6 +21,7 @@
 mod cpu;
 mod demand;
 mod device;
+mod equilibrium;
 mod filters;
 mod memory;
 mod shape;
@@ -26,7 +29,7 @@ mod shape;
 use serde::Serialize;
 use windrow::KeyspaceOptions;
 
-pub(crate) use self::demand::{Demand, Fractions};
+pub(crate) use self::demand::{Demand, Fractions, OtherWrites};
 #[cfg(test)]
 pub(crate) use self::device::Device;
 pub(crate) use self::device::{DeviceCost, MachineArgs};
@@ -98,13 +101,14 @@ impl Costs {
         let (value_logs, transient_logs) = (shape.value_logs, shape.transient_logs);
         let follow = value_logs.fraction * cpu::VALUE_LOG_VALUE
             + transient_logs.fraction * cpu::TRANSIENT_LOG_VALUE;
+        let operands_read = shape.operands_per_key * misses.tables;
         let get = cpu::GET
             + cpu::FOUND
             + filters.consulted_if_found * cpu::RUN_CONSULTED
-            + (1.0 + false_positives.found) * cpu::BLOCK_SEARCHED
+            + (1.0 + false_positives.found + shape.operands_per_key) * cpu::BLOCK_SEARCHED
             + follow
             + demand.value_bytes() * cpu::BYTE_RETURNED
-            + wait(misses.found)
+            + wait(misses.found + operands_read)
             + wait_for_values;
         let runs = shape.runs_per_seek();
         let missing = cpu::GET
@@ -141,11 +145,11 @@ impl Costs {
             missing,
             scan,
             reads,
-            operation: fractions.writes() * write + reading,
+            operation: fractions.writes() * write + fractions.range_deletes * cpu::WRITE + reading,
             false_positive_reads: false_positives.missing,
             runs_per_seek: runs,
-            get_requests: misses.found + misses.values,
-            get_request_bytes: misses.found * block + value_request_bytes,
+            get_requests: misses.found + operands_read + misses.values,
+            get_request_bytes: (misses.found + operands_read) * block + value_request_bytes,
             scan_requests: misses.opened,
             scan_request_bytes: misses.opened * block,
             missing_requests: misses.false_positives,

@@ -36,6 +36,8 @@ pub(crate) struct Shape {
     pub(crate) levels: Vec<Level>,
     pub(crate) value_logs: Separated,
     pub(crate) transient_logs: Separated,
+    /// Operands that are not folded with the value of their key, for each key.
+    pub(crate) operands_per_key: f64,
     /// The I/O of one write, on average.
     pub(crate) moved: Moved,
     pub(crate) write_amplification: f64,
@@ -116,6 +118,7 @@ impl Shape {
         while levels.last().is_some_and(|level| level.entries < 0.5) {
             levels.pop();
         }
+        let operands = mean(&|sample| sample.levels.iter().map(|level| level.operands).sum());
         let writes = (last.writes - before).max(1) as f64;
         let moved = Moved::new(&interval.io_stats, &levels, writes);
         let (value_logs, transient_logs) = separated(demand, options, last);
@@ -123,6 +126,7 @@ impl Shape {
             levels,
             value_logs,
             transient_logs,
+            operands_per_key: operands / demand.keys as f64,
             moved,
             write_amplification: interval.write_amplification,
             space_amplification: mean(&|sample| whole_millionths(sample.space_amplification)) / 1e6,

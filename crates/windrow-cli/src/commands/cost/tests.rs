@@ -28,6 +28,7 @@ fn demand() -> Demand {
         reads_counted: None,
         device: Device::Nvme.cost(),
         notes: Vec::new(),
+        other_writes: OtherWrites::default(),
     }
 }
 
@@ -356,6 +357,25 @@ fn an_empty_cache_answers_what_was_read_before() {
         ..demand()
     };
     assert_eq!(hits(&[place], Some(4096.0 * 5e4), &counted), full);
+}
+
+/// Operands above a value are blocks to read, and range deletes are operations.
+#[test]
+fn operands_and_range_deletes_cost() {
+    let options = KeyspaceOptions::default();
+    let mut demand = demand();
+    let plain = Costs::new(&shape(), &demand, &options);
+    let unfolded = Shape {
+        operands_per_key: 0.5,
+        ..shape()
+    };
+    let with_operands = Costs::new(&unfolded, &demand, &options);
+    assert!(with_operands.get > plain.get + 0.4);
+    assert!(with_operands.get_requests > plain.get_requests);
+    assert!((with_operands.missing - plain.missing).abs() < 1e-9);
+    demand.fractions.range_deletes = 0.1;
+    let with_ranges = Costs::new(&shape(), &demand, &options);
+    assert!(with_ranges.operation > plain.operation + 0.1);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use windrow::simulation::{Estimate, Load};
 
-use crate::commands::cost::{Costs, Demand, DeviceCost, Fractions, Shape};
+use crate::commands::cost::{Costs, Demand, DeviceCost, Fractions, OtherWrites, Shape};
 use crate::text::human_bytes;
 
 /// Reads of each kind, each while the store does nothing else.
@@ -57,6 +57,10 @@ impl Reads {
                 reads_counted: counted,
                 device,
                 notes: Vec::new(),
+                other_writes: OtherWrites {
+                    operand_bytes: load.operand_bytes,
+                    ..OtherWrites::default()
+                },
             };
             let shape = Shape::at_end(estimate, &demand, &load.options);
             Costs::new(&shape, &demand, &load.options)

@@ -32,6 +32,12 @@ pub(super) struct Report {
     deletes: f64,
     merges: f64,
     operand_bytes: u64,
+    /// Range deletes for each write, and the fraction of the keys that each covers.
+    range_deletes_per_write: f64,
+    range_delete_part: f64,
+    /// The fraction of the values that expire, and after how many writes.
+    expiring: f64,
+    time_to_live: u64,
     /// The nominal number of levels below level 0.
     levels: usize,
     /// Bytes written for each byte given, over the whole load.
@@ -121,6 +127,10 @@ impl Report {
             deletes: load.deletes,
             merges: load.merges,
             operand_bytes: load.operand_bytes,
+            range_deletes_per_write: load.range_deletes_per_write,
+            range_delete_part: load.range_delete_part,
+            expiring: load.expiring,
+            time_to_live: load.time_to_live,
             levels: last.level_count,
             write_amplification: interval.write_amplification,
             io_amplification: moved as f64 / io_stats.user.max(1) as f64,
@@ -177,6 +187,22 @@ impl Report {
             ("on disk: live entries", human_bytes(self.space.live_bytes)),
             ("  tables", human_bytes(self.space.table_bytes)),
         ];
+        let sum = |of: fn(&LevelShape) -> u64| -> u64 {
+            let shapes = self.tree.iter().map(|level| &level.shape);
+            shapes.map(of).sum()
+        };
+        if self.merges > 0.0 {
+            let operands = human_count(sum(|shape| shape.operands));
+            rows.push(("    operands in them", operands));
+        }
+        if self.range_deletes_per_write > 0.0 {
+            let ranges = human_count(sum(|shape| shape.range_tombstones));
+            rows.push(("    range tombstones in them", ranges));
+        }
+        if self.expiring > 0.0 {
+            let expired = human_bytes(sum(|shape| shape.expired_bytes));
+            rows.push(("    expired in them and in value files", expired));
+        }
         let values = self.space.values;
         if values.transient_log_bytes > 0 {
             rows.push(("  transient logs", human_bytes(values.transient_log_bytes)));

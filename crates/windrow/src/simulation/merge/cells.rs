@@ -3,21 +3,23 @@
 use crate::simulation::key_space::{KeySpace, Segment, Span};
 use crate::simulation::mass::Mass;
 
-/// The entries of `sources`, newest first, after a merge.
+/// The keys that any of `sources`, newest first, has an entry of.
 pub(crate) fn merged_entries(key_space: &KeySpace, sources: &[&Segment]) -> f64 {
     let mut entries = 0.0;
-    for_each_cell(key_space, sources, &mut Vec::new(), |span, _, masses| {
+    let begins = &mut Vec::new();
+    for_each_cell(key_space, sources, begins, false, |span, _, masses| {
         entries += key_space.count(masses, span.width()).entries;
     });
     entries
 }
 
 /// Calls `visit` for each cell of `sources`, newest first, with the sources that overlap it and the mass of their
-/// merge there. Cells begin at each of `begins`, too, which ascend.
+/// merge there. Cells begin at each of `begins`, too, which ascend. Range tombstones cover nothing unless `covers`.
 pub(super) fn for_each_cell(
     key_space: &KeySpace,
     sources: &[&Segment],
     begins: &mut Vec<u64>,
+    covers: bool,
     mut visit: impl FnMut(Span, &[usize], &mut [Mass]),
 ) {
     for source in sources {
@@ -47,7 +49,7 @@ pub(super) fn for_each_cell(
         }
         let span = Span { smallest, largest };
         let covering = active.iter().map(|&source| sources[source]);
-        merge_cell(key_space, covering, span, &mut masses);
+        merge_cell(key_space, covering, span, covers, &mut masses);
         visit(span, &active, &mut masses);
     }
 }
@@ -57,15 +59,25 @@ fn merge_cell<'s>(
     key_space: &KeySpace,
     covering: impl Iterator<Item = &'s Segment>,
     span: Span,
+    covers: bool,
     masses: &mut [Mass],
 ) {
     masses.fill(Mass::default());
     let width = span.width();
+    let mut range_deletes = 0.0;
     for segment in covering {
         let part = width / segment.span.width();
+        let covered = key_space.covered(range_deletes);
+        let (own_ranges, covered_below) = if covers {
+            let own = segment.range_deletes;
+            (own, key_space.covered(own))
+        } else {
+            (0.0, 0.0)
+        };
+        range_deletes += own_ranges;
         let classes = key_space.classes.iter().zip(&segment.masses);
         for (mass, (class, own)) in masses.iter_mut().zip(classes) {
-            mass.put_over(own.part(part), class.keys * width);
+            mass.put_over(own.part(part), class.keys * width, covered, covered_below);
         }
     }
 }

@@ -35,6 +35,8 @@ pub(super) struct Merge<'a> {
     cutter: OutputCutter<u64>,
     deeper: DeeperLevels<u64>,
     references: ReferenceMerge,
+    /// The time, for entries that expire.
+    now: f64,
     present: Piece,
     pieces: Vec<Piece>,
 }
@@ -46,8 +48,10 @@ impl<'a> Merge<'a> {
         cutter: OutputCutter<u64>,
         deeper: DeeperLevels<u64>,
         references: ReferenceMerge,
+        now: f64,
     ) -> Self {
         Self {
+            now,
             key_space,
             sizes,
             cutter,
@@ -65,17 +69,25 @@ impl<'a> Merge<'a> {
         begins: &mut Vec<u64>,
     ) -> (Vec<Piece>, ReferenceMerge) {
         let mut untouched = vec![1.0; self.key_space.classes.len()];
-        for_each_cell(self.key_space, sources, begins, |span, active, masses| {
+        let key_space = self.key_space;
+        for_each_cell(key_space, sources, begins, true, |span, active, masses| {
             if !self.references.is_empty() {
                 self.add_references(sources, span, active, &mut untouched);
             }
-            let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
-            if masses.iter().any(depends) && !self.deeper.may_hold(&span.smallest) {
-                masses.iter_mut().for_each(Mass::end_below);
+            for mass in &mut *masses {
+                mass.expire(self.now);
             }
-            let mut count = self.key_space.count(masses, span.width());
+            let ranges = active.iter().map(|&source| sources[source].range_deletes);
+            let mut range_deletes: f64 = ranges.sum();
+            let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
+            let is_asked = range_deletes > 0.0 || masses.iter().any(depends);
+            if is_asked && !self.deeper.may_hold(&span.smallest) {
+                masses.iter_mut().for_each(Mass::end_below);
+                range_deletes = 0.0;
+            }
+            let mut count = key_space.count(masses, span.width());
             count.in_transient_logs = self.references.in_transient_logs();
-            self.write(span, masses, count);
+            self.write(span, masses, count, range_deletes);
         });
         self.end_piece(None);
         (self.pieces, self.references)
@@ -91,19 +103,31 @@ impl<'a> Merge<'a> {
     ) {
         self.references.begin_cell();
         untouched.fill(1.0);
+        let mut kept = untouched.to_vec();
         for &source in active {
             let segment = sources[source];
-            self.references.add_source(source, segment, span, untouched);
             let part = span.width() / segment.span.width();
-            let classes = self.key_space.classes.iter().zip(&segment.masses);
-            for (untouched, (class, mass)) in untouched.iter_mut().zip(classes) {
-                *untouched *= (-mass.draws * part / (class.keys * span.width())).exp();
+            let classes = || self.key_space.classes.iter().zip(&segment.masses);
+            // What has expired refers to nothing.
+            for (kept, (untouched, (class, mass))) in
+                kept.iter_mut().zip(untouched.iter().zip(classes()))
+            {
+                let keys = class.keys * segment.span.width();
+                let values = mass.entries(keys) - mass.tombstones - mass.operands;
+                let expired = mass.lifetimes.expired(self.now) / values.max(f64::MIN_POSITIVE);
+                *kept = untouched * (1.0 - expired.min(1.0));
+            }
+            self.references.add_source(source, segment, span, &kept);
+            let covered = self.key_space.covered(segment.range_deletes);
+            for (untouched, (class, mass)) in untouched.iter_mut().zip(classes()) {
+                let drawn = mass.draws * part / (class.keys * span.width());
+                *untouched *= (-drawn).exp() * (1.0 - covered);
             }
         }
     }
 
     /// Writes a cell.
-    fn write(&mut self, span: Span, masses: &[Mass], count: Count) {
+    fn write(&mut self, span: Span, masses: &[Mass], count: Count, range_deletes: f64) {
         let (width, bytes) = (span.width(), self.sizes.cut_bytes(count));
         let mut smallest = span.smallest;
         loop {
@@ -128,6 +152,7 @@ impl<'a> Merge<'a> {
             };
             let own = Span { smallest, largest };
             self.add(own, masses, count, own.width() / width);
+            self.present.segment.range_deletes += range_deletes * own.width();
             if !self.references.is_empty() {
                 self.references.write(span, own);
             }
@@ -140,7 +165,7 @@ impl<'a> Merge<'a> {
 
     fn add(&mut self, span: Span, masses: &[Mass], count: Count, part: f64) {
         let segment = &mut self.present.segment;
-        if segment.count.entries <= 0.0 {
+        if segment.count.entries <= 0.0 && segment.range_deletes <= 0.0 {
             segment.span.smallest = span.smallest;
         }
         segment.span.largest = span.largest;
@@ -154,6 +179,9 @@ impl<'a> Merge<'a> {
     fn end_piece(&mut self, target: Option<FileNumber>) {
         let next = empty(self.key_space, target);
         let mut piece = std::mem::replace(&mut self.present, next);
+        // Until now it was a sum over the keys.
+        piece.segment.range_deletes /= piece.segment.span.width();
+        self.key_space.count_range_tombstones(&mut piece.segment);
         if !self.references.is_empty() {
             let segment = &mut piece.segment;
             segment.references = self.references.end_piece(&mut segment.count);
@@ -170,6 +198,7 @@ fn empty(key_space: &KeySpace, target: Option<FileNumber>) -> Piece {
         segment: Segment {
             span: Span::ALL,
             masses: vec![Mass::default(); key_space.classes.len()].into(),
+            range_deletes: 0.0,
             count: Count::default(),
             references: References::default(),
         },

@@ -18,6 +18,8 @@ struct Output {
     /// The keys of the inputs.
     span: Span,
     units: OutputUnits,
+    /// The bytes that it reads of tables.
+    read: u64,
 }
 
 impl Tree<'_> {
@@ -29,13 +31,14 @@ impl Tree<'_> {
             references,
             span,
             units,
+            read: bytes_read,
         } = self.merge(compaction);
         self.write_values(target, &references, span, &mut pieces);
         let (read, written) = compaction.purpose.causes();
         let upper = self.take(compaction.level, &compaction.upper);
         let lower = self.take(target, &compaction.lower);
+        self.io_stats.add(target, read, bytes_read);
         for file in upper.iter().chain(&lower) {
-            self.io_stats.add(target, read, file.bytes);
             self.release(file.number);
         }
         let mut entries = 0;
@@ -92,7 +95,14 @@ impl Tree<'_> {
         let classes = self.key_space.classes.len();
         let references = ReferenceMerge::new(&self.values, &sources, classes, &plan);
         let deeper = plan.deeper_levels();
-        let merge = Merge::new(&self.key_space, self.sizes, cutter, deeper, references);
+        let merge = Merge::new(
+            &self.key_space,
+            self.sizes,
+            cutter,
+            deeper,
+            references,
+            self.now,
+        );
         let (pieces, references) = merge.run(&sources, &mut begins);
         let no_units = OutputUnits {
             written_anew: NO_UNITS,
@@ -101,6 +111,7 @@ impl Tree<'_> {
         Output {
             pieces,
             references,
+            read: self.bytes_read(&plan, compaction),
             span: Span {
                 smallest: sources.iter().map(|it| it.span.smallest).min().unwrap_or(0),
                 largest: sources.iter().map(|it| it.span.largest).max().unwrap_or(0),
@@ -110,6 +121,44 @@ impl Tree<'_> {
                 None => no_units,
             },
         }
+    }
+
+    /// The bytes that a compaction reads of tables: of each file as many as the chance is that no range tombstone covers
+    /// all of it. Files that refer to value logs are read.
+    fn bytes_read(&self, plan: &OutputPlan<'_, u64>, compaction: &Compaction<u64>) -> u64 {
+        let rewritten = plan
+            .lower()
+            .filter(|file| !compaction.targets.contains(&file.number));
+        let mut newer = 0.0;
+        let mut bytes = 0.0;
+        let mut read = |file: &FileSummary<u64>, newer: f64| {
+            let span = Span {
+                smallest: file.smallest,
+                largest: file.largest,
+            };
+            let unread = match file.log_bytes {
+                0 => self.key_space.covers_all(span, newer),
+                _ => 0.0,
+            };
+            bytes += file.bytes as f64 * (1.0 - unread);
+        };
+        let ranges = |file: &FileSummary<u64>| -> f64 {
+            self.segments(file.number)
+                .map(|it| it.range_deletes)
+                .fold(0.0, f64::max)
+        };
+        for file in plan.upper() {
+            read(file, if compaction.level == 0 { newer } else { 0.0 });
+            newer = if compaction.level == 0 {
+                newer + ranges(file)
+            } else {
+                f64::max(newer, ranges(file))
+            };
+        }
+        for file in rewritten {
+            read(file, newer);
+        }
+        whole(bytes.round())
     }
 
     /// The segments of a file, newest first.

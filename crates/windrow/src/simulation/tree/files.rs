@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::expiry::note_expired;
 use super::filters::Filters;
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, false_positive_rate, keys_present};
@@ -44,6 +45,8 @@ pub(crate) struct Tree<'a> {
     pub(crate) jobs: u64,
     pub(crate) garbage_collections: u64,
     pub(super) filters: Option<Filters>,
+    /// The writes so far.
+    pub(super) now: f64,
 }
 
 /// What a file holds.
@@ -76,6 +79,7 @@ impl<'a> Tree<'a> {
             jobs: 0,
             garbage_collections: 0,
             filters: load.filters.then(|| Filters::new(&load.options)),
+            now: 0.0,
         }
     }
 
@@ -85,9 +89,10 @@ impl<'a> Tree<'a> {
         let number = FileNumber(self.next_file);
         let summary = self.summarise(&segment, units);
         let keys = (segment.span.smallest, segment.span.largest);
-        let file = FileSummary {
+        let mut file = FileSummary {
             logical_bytes: whole(self.logical.bytes(segment.count).round()),
-            tombstones: whole(segment.count.tombstones.round()),
+            tombstones: tombstones(&segment),
+            range_tombstones: whole(segment.count.range_tombstones.round()),
             segments: vec![summary],
             ..FileSummary::new(number, keys, summary.bytes, summary.entries)
         };
@@ -97,6 +102,7 @@ impl<'a> Tree<'a> {
             referred: None,
             visits: 0.0,
         };
+        note_expired(&mut file, &contents.segments, self.now);
         self.contents.insert(number, contents);
         file
     }
@@ -151,7 +157,8 @@ impl<'a> Tree<'a> {
         file.bytes += added.bytes;
         file.logical_bytes += whole(self.logical.bytes(segment.count).round());
         file.entries += added.entries;
-        file.tombstones += whole(segment.count.tombstones.round());
+        file.tombstones += tombstones(&segment);
+        file.range_tombstones += whole(segment.count.range_tombstones.round());
         if let Some(filters) = &mut self.filters {
             filters.note_append(number, file.segments.len());
         }
@@ -159,6 +166,7 @@ impl<'a> Tree<'a> {
         self.values.refer(&segment);
         contents.segments.push(segment);
         contents.referred = None;
+        note_expired(file, &contents.segments, self.now);
         // In the engine a file begins without visits after it has grown.
         contents.visits = 0.0;
         file.visits = 0;
@@ -169,7 +177,7 @@ impl<'a> Tree<'a> {
         let own = self.contents[&number].segments.iter().rev();
         let all: Vec<&Segment> = std::iter::once(segment).chain(own).collect();
         let before = merged_entries(&self.key_space, &all[1..]);
-        let entries = segment.count.entries;
+        let entries = segment.count.entries - segment.count.range_tombstones;
         let common = entries + before - merged_entries(&self.key_space, &all);
         let mut files = self.summary.level(level).iter();
         let Some(file) = files.find(|file| file.number == number) else {
@@ -263,4 +271,10 @@ impl<'a> Tree<'a> {
             }
         }
     }
+}
+
+/// The tombstones of a segment, those of ranges included.
+fn tombstones(segment: &Segment) -> u64 {
+    let count = segment.count;
+    whole((count.tombstones + count.range_tombstones).round())
 }

@@ -2,6 +2,7 @@
 
 use super::files::Tree;
 use crate::policy::FileSummary;
+use crate::simulation::key_space::Segment;
 use crate::simulation::outcome::Spread;
 use crate::simulation::transient_logs::TransientLogs;
 
@@ -78,10 +79,10 @@ impl Tree<'_> {
         (self.sizes.value + self.classes.in_value_logs()) * values
     }
 
-    /// The operands of a level.
-    pub(crate) fn operands(&self, level: usize) -> f64 {
+    /// The sum over the segments of a level.
+    pub(crate) fn sum(&self, level: usize, of: impl Fn(&Segment) -> f64) -> f64 {
         let files = self.summary.level(level).iter();
         let segments = files.flat_map(|file| &self.contents[&file.number].segments);
-        segments.map(|segment| segment.count.operands).sum()
+        segments.map(of).sum()
     }
 }

@@ -1,14 +1,16 @@
 //! A tree of sizes, and the jobs that the policy plans for it.
 
 mod compaction;
+mod expiry;
 mod files;
 mod filters;
 mod measures;
 
 use compaction::NO_UNITS;
+use expiry::note_expired;
 pub(super) use files::Tree;
 
-use super::key_space::Span;
+use super::key_space::{Segment, Span};
 use super::mass::Written;
 use super::transient_logs::TransientLogs;
 use crate::base::{Cause, FileNumber};
@@ -21,9 +23,36 @@ use crate::policy::{
 const JOBS_MAX: usize = 1_000_000;
 
 impl Tree<'_> {
+    /// Moves the clock to this many writes.
+    pub(super) fn set_time(&mut self, now: f64) {
+        self.now = now;
+        if self.load.expiring <= 0.0 {
+            return;
+        }
+        for file in self.summary.levels.iter_mut().flatten() {
+            let Some(contents) = self.contents.get(&file.number) else {
+                unreachable!("every file has its segments there")
+            };
+            note_expired(file, &contents.segments, now);
+        }
+    }
+
+    /// Makes tombstones of what has expired in a segment of a memtable.
+    fn expire(&self, segment: &mut Segment) {
+        if self.load.expiring <= 0.0 {
+            return;
+        }
+        for mass in &mut segment.masses {
+            mass.expire(self.now);
+        }
+        segment.count = self.key_space.count(&segment.masses, segment.span.width());
+        self.key_space.count_range_tombstones(segment);
+    }
+
     /// Flushes a memtable with these writes between these keys.
     pub(super) fn flush(&mut self, span: Span, written: &Written) {
         let mut segment = self.key_space.written(span, written);
+        self.expire(&mut segment);
         let entries = self.key_space.values(&segment);
         let files = self.summary.levels.iter().flatten();
         let ranges = files.map(|file| (file.smallest, file.largest));

@@ -8,6 +8,7 @@ use windrow_bench::{Mix, parse_bytes};
 
 use crate::commands::cost::{Fractions, MachineArgs};
 use crate::commands::simulate::distribution::DistributionArgs;
+use crate::commands::simulate::quantities::{TimeToLive, parse_time_to_live};
 
 /// A weight is 0 or in this range, so that no result overflows.
 pub(super) const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
@@ -52,6 +53,30 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) deletes: Option<f64>,
 
+    /// Weight of merges of an operand
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
+    pub(in crate::commands::advise) merges: Option<f64>,
+
+    /// Bytes of an operand [default: 8]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(in crate::commands::advise) operand_size: Option<u64>,
+
+    /// Weight of range deletes, at random places
+    #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
+    pub(in crate::commands::advise) range_deletes: Option<f64>,
+
+    /// The fraction of all keys that each range delete covers, above 0 and at most 1
+    #[arg(long, value_name = "FRACTION")]
+    pub(in crate::commands::advise) range_delete_part: Option<f64>,
+
+    /// The fraction of the written values that expire, from 0 to 1
+    #[arg(long, value_name = "FRACTION")]
+    pub(in crate::commands::advise) expiring: Option<f64>,
+
+    /// When a value expires that does: after this many further writes (100000), or bytes of writes (5GB)
+    #[arg(long, value_name = "WRITES|BYTES", value_parser = parse_time_to_live)]
+    pub(in crate::commands::advise) time_to_live: Option<TimeToLive>,
+
     /// Weight of gets that find their key
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) gets: Option<f64>,
@@ -82,6 +107,8 @@ impl DemandArgs {
             inserts: self.inserts.unwrap_or(0.0),
             updates: self.updates.unwrap_or(0.0),
             deletes: self.deletes.unwrap_or(0.0),
+            merges: self.merges.unwrap_or(0.0),
+            range_deletes: self.range_deletes.unwrap_or(0.0),
             gets: self.gets.unwrap_or(0.0),
             missing: self.missing.unwrap_or(0.0),
             scans: self.scans.unwrap_or(0.0),

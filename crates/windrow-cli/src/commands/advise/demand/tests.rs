@@ -3,6 +3,7 @@
 use super::flags::WEIGHTS;
 use super::*;
 use crate::commands::cost::Device;
+use crate::commands::simulate::quantities::TimeToLive;
 
 fn described() -> DemandArgs {
     DemandArgs {
@@ -56,20 +57,35 @@ fn what_is_missing_is_asked_for() {
         let error = Demand::new(&args, &Known::default()).unwrap_err();
         error.to_string()
     };
-    let without = |change: fn(&mut DemandArgs)| {
+    let without = |change: &dyn Fn(&mut DemandArgs)| {
         let mut args = described();
         change(&mut args);
         refused(args)
     };
-    assert!(without(|args| args.keys = None).contains("--bytes"));
-    assert!(without(|args| args.keys = Some(1)).contains("two entries"));
-    assert!(without(|args| args.keys = Some(1 << 60)).contains("32 PiB"));
-    assert!(without(|args| args.value_size.clear()).contains("--value-size"));
-    assert!(without(|args| args.scans = Some(1.0)).contains("--scan-length"));
-    assert!(without(|args| args.machine.device = Device::Nvme).contains("--memory"));
-    assert!(without(|args| args.distribution.exponent = Some(0.9)).contains("--distribution"));
-    assert!(without(|args| args.deletes = Some(3.1)).contains("more deletes than"));
-    let no_operation = without(|args| (args.updates, args.gets) = (None, None));
+    assert!(without(&|args| args.keys = None).contains("--bytes"));
+    assert!(without(&|args| args.keys = Some(1)).contains("two entries"));
+    assert!(without(&|args| args.keys = Some(1 << 60)).contains("32 PiB"));
+    assert!(without(&|args| args.value_size.clear()).contains("--value-size"));
+    assert!(without(&|args| args.scans = Some(1.0)).contains("--scan-length"));
+    assert!(without(&|args| args.machine.device = Device::Nvme).contains("--memory"));
+    assert!(without(&|args| args.distribution.exponent = Some(0.9)).contains("--distribution"));
+    assert!(without(&|args| args.deletes = Some(3.1)).contains("more deletes than"));
+    assert!(without(&|args| args.operand_size = Some(8)).contains("--merges"));
+    assert!(without(&|args| args.range_deletes = Some(0.1)).contains("--range-delete-part"));
+    assert!(without(&|args| args.range_delete_part = Some(0.1)).contains("--range-deletes"));
+    assert!(without(&|args| args.expiring = Some(0.1)).contains("--time-to-live"));
+    let life = Some(TimeToLive::Writes(500));
+    assert!(without(&|args| args.time_to_live = life).contains("--expiring"));
+    let expiring = |part| without(&|args| (args.expiring, args.time_to_live) = (Some(part), life));
+    assert!(expiring(1.5).contains("values that expire"));
+    assert!(expiring(1.0).contains("of 1000 keys at most 49"));
+    let ranges = |weight, part| {
+        without(&|args| (args.range_deletes, args.range_delete_part) = (Some(weight), Some(part)))
+    };
+    assert!(ranges(0.1, 0.0).contains("above 0"));
+    assert!(ranges(3.1, 0.001).contains("than writes of keys"));
+    assert!(ranges(0.1, 0.5).contains("stay stored"));
+    let no_operation = without(&|args| (args.updates, args.gets) = (None, None));
     assert!(no_operation.contains("--inserts"));
 }
 
@@ -161,6 +177,48 @@ fn deletes_leave_as_many_keys_as_are_stored() {
         let live = outcome.samples.last().unwrap().live_bytes;
         let apart = live.abs_diff(stored);
         assert!(apart * 1000 < stored, "{of:?}: {live} {stored}");
+    }
+}
+
+/// What range deletes and expiry take away comes again, so as many keys as before are stored in the end.
+#[test]
+fn range_deletes_and_expiry_leave_as_many_keys_as_are_stored() {
+    let mut options = KeyspaceOptions::default();
+    options.memtable_bytes = 64 << 10;
+    options.file_bytes = 16 << 10;
+    options.base_bytes = 256 << 10;
+    let keys = 20_000;
+    let plain = || DemandArgs {
+        keys: Some(keys),
+        updates: Some(1.0),
+        value_size: ValueSize::same(40),
+        ..DemandArgs::default()
+    };
+    let ranges = DemandArgs {
+        merges: Some(0.2),
+        range_deletes: Some(0.01),
+        range_delete_part: Some(0.001),
+        ..plain()
+    };
+    let life = DemandArgs {
+        expiring: Some(0.5),
+        time_to_live: Some(TimeToLive::Writes(keys)),
+        ..plain()
+    };
+    for args in [plain(), ranges, life] {
+        let demand = Demand::new(&args, &Known::default()).unwrap();
+        let load = demand.load(&options);
+        assert!((load.merges - args.merges.unwrap_or(0.0) / 1.2).abs() < 1e-9);
+        let outcome = windrow::simulation::simulate(&load).unwrap();
+        let live = outcome.samples.last().unwrap().live_bytes as f64 / demand.bytes();
+        assert!((live - 1.0).abs() < 0.05, "{live} {args:?}");
+        // A part of the store has the same course.
+        let part = Demand {
+            keys: keys / 4,
+            ..demand.clone()
+        };
+        let (all, part) = (load.keys as f64, part.load(&options).keys as f64);
+        assert!((all / part - 4.0).abs() < 0.01, "{all} {part}");
     }
 }
 

@@ -399,6 +399,7 @@ impl Reported {
                 gets: found as f64,
                 missing: (counted.gets - found) as f64,
                 scans: counted.scans as f64,
+                ..Fractions::default()
             }),
             weights_note: (is_of_all_time && writes > 0.0).then(|| OF_ALL_TIME.to_owned()),
             entry_note: (self.asked.is_compressed && !is_counted).then(|| ON_DISK.to_owned()),

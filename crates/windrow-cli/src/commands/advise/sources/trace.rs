@@ -208,6 +208,7 @@ impl Seen {
                 gets: gets * found,
                 missing: gets * (1.0 - found),
                 scans: self.scans as f64,
+                ..Fractions::default()
             }),
             scan_length: (self.scans > 0).then(|| part(self.steps, self.scans)),
             distribution: Some(self.distribution()),

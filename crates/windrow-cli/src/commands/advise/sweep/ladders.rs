@@ -276,10 +276,14 @@ pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placeme
             .then_some(placement.in_place);
         (classes, level)
     };
+    // Merges are simulated for values in place alone.
+    let is_known = |classes: &[ValueClass]| {
+        demand.fractions.merges == 0.0 || classes.iter().all(|it| *it == ValueClass::Small)
+    };
     let mut seen = Vec::new();
     found.retain(|placement| {
         let what = classes(placement);
-        let is_new = !seen.contains(&what);
+        let is_new = !seen.contains(&what) && (*placement == own || is_known(&what.0));
         if is_new {
             seen.push(what);
         }

@@ -9,7 +9,7 @@ use super::conclude::FINALISTS;
 use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
 use crate::commands::cost::Device;
-use crate::commands::cost::{Fractions, Level, Shape};
+use crate::commands::cost::{Fractions, Level, OtherWrites, Shape};
 
 fn demand(fractions: Fractions) -> Demand {
     Demand {
@@ -25,6 +25,7 @@ fn demand(fractions: Fractions) -> Demand {
         reads_counted: None,
         device: Device::Memory.cost(),
         notes: Vec::new(),
+        other_writes: OtherWrites::default(),
     }
 }
 
