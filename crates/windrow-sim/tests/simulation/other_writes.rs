@@ -59,7 +59,6 @@ fn expiring_values() {
         (small(Preset::Balanced), 0.3, 5_000),
         (leveling(4.0), 0.5, 10_000),
         (small(Preset::Balanced), 1.0, 10_000),
-        (autumn(0.8), 1.0, 6_000),
     ] {
         let mut load = updates(options);
         (load.expiring, load.time_to_live) = (expiring, time_to_live);
