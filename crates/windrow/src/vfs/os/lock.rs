@@ -105,6 +105,7 @@ impl OsLock {
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
+        check_name(path, &file)?;
         // The lock holds without its text too, for instance on a full disk.
         drop(write_holder(&file));
         let readers = None;
@@ -129,6 +130,7 @@ impl OsLock {
         let file = fs::File::open(path)?;
         match file.try_lock_shared() {
             Ok(()) => {
+                check_name(path, &file)?;
                 let readers = Some(1);
                 Self::hold(&mut held, Held { file, readers })
             }
@@ -147,6 +149,16 @@ impl OsLock {
 
 fn identity(metadata: io::Result<fs::Metadata>) -> io::Result<Identity> {
     metadata.map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Checks that a file that was just locked is still the one at `path`: the holder before may have removed it between its
+/// open here and its lock.
+fn check_name(path: &Path, file: &fs::File) -> io::Result<()> {
+    let named = identity(fs::metadata(path));
+    if named.is_ok_and(|named| identity(file.metadata()).is_ok_and(|own| own == named)) {
+        return Ok(());
+    }
+    Err(refused("another process, which removes it"))
 }
 
 /// The error of a lock that `holder` has.
@@ -207,6 +219,20 @@ impl Drop for OsLock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_was_removed_before_its_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("LOCK");
+        let opened = fs::File::create(&path).unwrap();
+        check_name(&path, &opened).unwrap();
+        fs::remove_file(&path).unwrap();
+        let error = check_name(&path, &opened).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let next = OsLock::take(&path).unwrap();
+        assert!(check_name(&path, &opened).is_err());
+        drop(next);
+    }
 
     /// A process that another thread starts inherits every open file, until it runs its own program.
     // I2
