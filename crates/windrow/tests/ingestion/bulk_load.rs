@@ -143,6 +143,19 @@ fn a_source_that_fails_ends_the_load() {
     assert_eq!(store.data_files(), Vec::<String>::new());
 }
 
+/// The wait would be one for the load itself.
+#[test]
+fn a_source_that_waits_for_all_jobs_gets_an_error() {
+    let store = Store::new();
+    let db = store.db.clone();
+    let entries = numbered(0, 10, 20).inspect(|_| {
+        let error = db.wait_idle().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    });
+    assert_eq!(store.keyspace.bulk_load(entries).unwrap(), 10);
+    store.db.wait_idle().unwrap();
+}
+
 #[test]
 fn a_load_of_nothing_changes_nothing() {
     let store = Store::new();

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{FileNumber, LevelIoStats, Result};
+use crate::base::{Error, FileNumber, LevelIoStats, Result};
 use crate::engine::jobs::compaction_claim::{Claimed, CompactionJob};
 use crate::engine::jobs::filters;
 use crate::engine::jobs::tree_summary::summary;
@@ -68,6 +68,11 @@ impl Engine {
         self.check_open()?;
         if self.is_read_only() {
             return Ok(());
+        }
+        if self.signal.runs_here() {
+            let message =
+                "a job of a database cannot wait for the end of all jobs: another thread must";
+            return Err(Error::invalid_argument(message));
         }
         self.work_until(|| false, |failures| self.check_failures_since(failures))
     }
