@@ -3,17 +3,20 @@
 //! A column of bytes is a buffer of offsets, 32-bit and in the byte order of the machine, and a buffer of all values, one
 //! after the other.
 //!
+//! Errors: the rows before an error are a chunk of their own; the next one has the error. A value that cannot be read is
+//! passed: its error comes once. After an error of a move each later chunk has it, too.
+//!
 //! Concurrency: a lock for each scan.
 
 use std::mem;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use windrow::Cursor;
 
 use crate::buffers::Value;
-use crate::errors::{invalid_argument, raised};
+use crate::errors::invalid_argument;
 use crate::owner::{Held, Owner, call};
 
 /// A chunk ends at the row with which a column has this many bytes.
@@ -57,7 +60,15 @@ impl Column {
 struct State {
     /// `None` at the end.
     cursor: Option<Box<Cursor>>,
-    is_at_start: bool,
+    next: Next,
+}
+
+/// How the cursor gets to the next row.
+enum Next {
+    First,
+    Step,
+    /// It is there: its value could not be read for the chunk before.
+    Stay,
 }
 
 impl State {
@@ -70,17 +81,33 @@ impl State {
             && keys.bytes.len() < COLUMN_BYTES
             && values.bytes.len() < COLUMN_BYTES
         {
-            let found = if mem::take(&mut self.is_at_start) {
-                cursor.seek_to_first()?
-            } else {
-                cursor.next()?
+            let moved = match mem::replace(&mut self.next, Next::Step) {
+                Next::First => cursor.seek_to_first(),
+                Next::Step => cursor.next(),
+                Next::Stay => Ok(true),
             };
-            if !found {
-                self.cursor = None;
-                break;
+            let has_rows = keys.offsets.len() > 1;
+            let value = match moved {
+                Ok(true) => cursor.value(),
+                Ok(false) => {
+                    self.cursor = None;
+                    break;
+                }
+                // The next move has the error, too.
+                Err(_) if has_rows => break,
+                Err(error) => return Err(error),
+            };
+            match value {
+                Ok(value) => {
+                    keys.push(&cursor.key()[prefix..])?;
+                    values.push(value)?;
+                }
+                Err(_) if has_rows => {
+                    self.next = Next::Stay;
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            keys.push(&cursor.key()[prefix..])?;
-            values.push(cursor.value()?)?;
         }
         Ok((keys, values))
     }
@@ -107,7 +134,7 @@ impl ArrayScan {
         }
         let state = State {
             cursor: Some(Box::new(cursor)),
-            is_at_start: true,
+            next: Next::First,
         };
         Ok(Self {
             state: Held::new(owner, Mutex::new(state)),
@@ -127,7 +154,7 @@ impl ArrayScan {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         let state = self.state.get(py)?.lock_py_attached(py);
-        let mut state = state.map_err(|_| raised(py, "InternalError", "a call has panicked"))?;
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         let (keys, values) = call(py, || state.chunk(self.rows, self.prefix))?;
         let rows = keys.offsets.len() - 1;

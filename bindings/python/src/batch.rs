@@ -2,16 +2,15 @@
 //!
 //! Concurrency: a lock for each batch.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::buffers::{Input, Seconds};
-use crate::errors::{exception, raised};
 use crate::options;
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, call, caught};
 use crate::view::{View, has_failed};
 
 /// Writes to any keyspaces of a database that take effect as one. As a context manager it writes at the end of the block,
@@ -26,7 +25,7 @@ impl Batch {
 
     fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, windrow::Batch>> {
         let batch = self.0.get(py)?.lock_py_attached(py);
-        batch.map_err(|_| raised(py, "InternalError", "a call has panicked"))
+        Ok(batch.unwrap_or_else(PoisonError::into_inner))
     }
 
     fn add(
@@ -36,8 +35,8 @@ impl Batch {
         add: impl FnOnce(&mut windrow::Batch, &windrow::Keyspace) -> windrow::Result<()>,
     ) -> PyResult<()> {
         let keyspace = keyspace.keyspace(py)?;
-        let added = add(&mut *self.lock(py)?, keyspace);
-        added.map_err(|error| exception(py, &error))
+        let mut batch = self.lock(py)?;
+        caught(py, || add(&mut batch, keyspace))
     }
 }
 
@@ -103,13 +102,18 @@ impl Batch {
 
     /// Removes all writes from the batch.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock(py)?.clear();
-        Ok(())
+        let mut batch = self.lock(py)?;
+        caught(py, || {
+            batch.clear();
+            Ok(())
+        })
     }
 
     /// The batch as bytes, for `Database.batch_from_bytes` of this database or another.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.lock(py)?.to_bytes()))
+        let batch = self.lock(py)?;
+        let bytes = caught(py, || Ok(batch.to_bytes()))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {

@@ -57,7 +57,7 @@ pub(crate) fn open(
             Db::open(&path, options)
         }
     })?;
-    Ok(Database(Guard::new(Owner::new(db, durability), ())))
+    Ok(Database::new(Owner::new(db, durability)))
 }
 
 /// Removes the database in the folder `path` with all its entries. A missing database is no error. The folder stays.
@@ -67,6 +67,10 @@ pub(crate) fn destroy(py: Python<'_>, path: PathBuf) -> PyResult<()> {
 }
 
 impl Database {
+    pub(crate) fn new(owner: Arc<Owner>) -> Self {
+        Self(Guard::new(owner, ()))
+    }
+
     fn owner(&self, py: Python<'_>) -> PyResult<&Arc<Owner>> {
         self.0.owner(py)
     }
@@ -105,7 +109,7 @@ impl Database {
                 Ok(outcome)
             }
             Err(error) => {
-                transaction.call_method0("roll_back")?;
+                transaction.get().abandon(py);
                 Err(error)
             }
         }
@@ -292,8 +296,8 @@ impl Database {
         Ok(json(py, &text)?.cast_into::<PyDict>()?)
     }
 
-    /// Makes all writes durable and closes the database. Later calls of its objects are errors. A second close does
-    /// nothing, and neither does one in the child of a fork.
+    /// Makes all writes durable and closes the database. Later calls of its objects are errors. A second close
+    /// waits for the first, and has its outcome. A close in the child of a fork does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.any_owner().map_or(Ok(()), |owner| owner.close(py))
     }

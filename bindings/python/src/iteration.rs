@@ -4,6 +4,10 @@
 //! gives that entry again. Entries that were read ahead lie on the other side of the place, in the direction of the last
 //! step.
 //!
+//! Errors: what was read before an error can still be taken; the next read meets the error again. A value that cannot be
+//! read is passed: its error comes once, and then the place is behind its entry. After an error of a move the cursor, and
+//! so every later read, has the error, too.
+//!
 //! Concurrency: owned by one iterator.
 
 use std::ops::Range;
@@ -164,16 +168,15 @@ impl Iteration {
         Some((&self.bytes[key], &self.bytes[value]))
     }
 
-    /// Reads entries ahead in this direction. Afterwards there is one to take, or the iteration is at its end.
-    pub(crate) fn read<M: Moves>(&mut self, cursor: &mut M, direction: Direction) -> Result<()> {
-        let read = self.try_read(cursor, direction);
-        if read.is_err() {
-            self.forget();
-        }
-        read
+    /// The bytes of the entry that was taken last.
+    pub(crate) fn taken_bytes(&self) -> usize {
+        let taken = self.taken.checked_sub(1);
+        let taken = taken.and_then(|last| self.entries.get(last));
+        taken.map_or(0, |(key, value)| key.len() + value.len())
     }
 
-    fn try_read<M: Moves>(&mut self, cursor: &mut M, direction: Direction) -> Result<()> {
+    /// Reads entries ahead in this direction. Afterwards there is one to take, or the iteration is at its end.
+    pub(crate) fn read<M: Moves>(&mut self, cursor: &mut M, direction: Direction) -> Result<()> {
         let goes_on = direction == self.direction && self.is_positioned;
         self.settle();
         self.direction = direction;
@@ -183,12 +186,21 @@ impl Iteration {
             self.position(cursor, direction)?
         };
         while found {
-            self.push(cursor)?;
+            if let Err(error) = self.push(cursor) {
+                if self.entries.is_empty() {
+                    self.pass(cursor.key().to_vec());
+                    return Err(error);
+                }
+                // The next read begins with this entry.
+                self.is_positioned = false;
+                break;
+            }
             self.is_positioned = true;
             if self.entries.len() == self.ahead || self.bytes.len() >= AHEAD_BYTES {
                 break;
             }
-            found = step(cursor, direction)?;
+            // The next read meets the error again.
+            found = step(cursor, direction).unwrap_or(false);
             self.is_positioned = found;
         }
         if self.entries.is_empty() {
@@ -207,12 +219,17 @@ impl Iteration {
             .and_then(|last| self.entries.get(last))
         {
             let key = self.bytes[key.clone()].to_vec();
-            self.place = match self.direction {
-                Direction::Forward => Place::After(key),
-                Direction::Backward => Place::Before(key),
-            };
+            self.pass(key);
         }
         self.forget();
+    }
+
+    /// Moves behind the entry of `key`, in the present direction.
+    fn pass(&mut self, key: Vec<u8>) {
+        self.place = match self.direction {
+            Direction::Forward => Place::After(key),
+            Direction::Backward => Place::Before(key),
+        };
     }
 
     /// Moves the cursor from the present place to the next entry in this direction.
@@ -250,12 +267,15 @@ impl Iteration {
     }
 
     fn push<M: Moves>(&mut self, cursor: &M) -> Result<()> {
+        let value = if self.with_values {
+            cursor.value()?
+        } else {
+            &[]
+        };
         let start = self.bytes.len();
         self.bytes.extend_from_slice(cursor.key());
         let middle = self.bytes.len();
-        if self.with_values {
-            self.bytes.extend_from_slice(cursor.value()?);
-        }
+        self.bytes.extend_from_slice(value);
         self.entries.push((start..middle, middle..self.bytes.len()));
         Ok(())
     }

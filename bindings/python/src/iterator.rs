@@ -2,7 +2,7 @@
 //!
 //! Concurrency: a lock for each iterator. An iterator of a transaction takes that of its transaction inside of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -43,6 +43,8 @@ struct State {
     /// `None` after a close.
     source: Option<Source>,
     iteration: Iteration,
+    /// The error of the next step.
+    failed: Option<PyErr>,
 }
 
 /// An iterator that goes both ways. It stands between two entries.
@@ -66,6 +68,7 @@ impl Iterator {
         let state = State {
             source: Some(source),
             iteration: Iteration::new(reads_ahead, direction, part != Part::Keys),
+            failed: None,
         };
         Self {
             state: Held::new(owner, Mutex::new(state)),
@@ -77,11 +80,20 @@ impl Iterator {
 
     fn lock<'a>(&'a self, py: Python<'_>) -> PyResult<MutexGuard<'a, State>> {
         let state = self.state.get(py)?.lock_py_attached(py);
-        let state = state.map_err(|_| raised(py, "InternalError", "a call has panicked"))?;
+        let state = state.unwrap_or_else(PoisonError::into_inner);
         if state.source.is_none() {
             return Err(raised(py, "ClosedError", "the iterator has been closed"));
         }
         Ok(state)
+    }
+
+    fn seek_by(&self, py: Python<'_>, seek: impl FnOnce(&mut Iteration)) -> PyResult<()> {
+        let mut state = self.lock(py)?;
+        seek(&mut state.iteration);
+        let failed = state.failed.take();
+        drop(state);
+        drop(failed);
+        Ok(())
     }
 
     /// Takes the next entry in this direction.
@@ -91,10 +103,15 @@ impl Iterator {
         state: &mut State,
         direction: Direction,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
         if let Some((key, value)) = state.iteration.take(direction) {
             return self.object(py, key, value).map(Some);
         }
-        let State { source, iteration } = state;
+        let State {
+            source, iteration, ..
+        } = state;
         match source {
             Some(Source::View(cursor)) => call(py, || iteration.read(&mut **cursor, direction))?,
             Some(Source::Transaction(shared, number)) => shared.call(py, |transaction| {
@@ -146,14 +163,31 @@ impl Iterator {
         found.ok_or_else(|| pyo3::exceptions::PyStopIteration::new_err(()))
     }
 
-    /// The next entries, at most `count`, as a list. An empty list is the end.
-    fn take<'py>(&self, py: Python<'py>, count: usize) -> PyResult<Bound<'py, PyList>> {
+    /// The next entries, at most `count`, as a list. An empty list is the end. With `max_bytes` the list ends with the
+    /// entry with which its keys and values have that many bytes. What was taken before an error is returned; the next
+    /// call has the error.
+    #[pyo3(signature = (count, *, max_bytes=None))]
+    fn take<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        max_bytes: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let mut state = self.lock(py)?;
         let taken = PyList::empty(py);
-        while taken.len() < count
-            && let Some(entry) = self.step(py, &mut state, self.direction)?
-        {
-            taken.append(entry)?;
+        let mut bytes = 0;
+        while taken.len() < count && max_bytes.is_none_or(|most| bytes < most) {
+            match self.step(py, &mut state, self.direction) {
+                Ok(Some(entry)) => taken.append(entry)?,
+                Ok(None) => break,
+                // An error of a value comes once, so it is kept for the next call.
+                Err(error) if !taken.is_empty() => {
+                    state.failed = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+            bytes += state.iteration.taken_bytes();
         }
         Ok(taken)
     }
@@ -161,20 +195,17 @@ impl Iterator {
     /// Moves before the entry with this key, or before the first one with a greater key, in the order of keys.
     fn seek(&self, py: Python<'_>, key: Input<'_>) -> PyResult<()> {
         let key = self.scope.key(key.as_slice());
-        self.lock(py)?.iteration.go_before(&key);
-        Ok(())
+        self.seek_by(py, |iteration| iteration.go_before(&key))
     }
 
     /// Moves before the entry with the smallest key.
     fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock(py)?.iteration.go_to_end(Direction::Backward);
-        Ok(())
+        self.seek_by(py, |iteration| iteration.go_to_end(Direction::Backward))
     }
 
     /// Moves behind the entry with the greatest key.
     fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock(py)?.iteration.go_to_end(Direction::Forward);
-        Ok(())
+        self.seek_by(py, |iteration| iteration.go_to_end(Direction::Forward))
     }
 
     /// Frees what the iterator reads. Later calls are errors, except this one.
@@ -182,10 +213,8 @@ impl Iterator {
         let Ok(state) = self.state.get(py) else {
             return;
         };
-        let source = match state.lock_py_attached(py) {
-            Ok(mut state) => state.source.take(),
-            Err(_) => None,
-        };
+        let state = state.lock_py_attached(py);
+        let source = state.unwrap_or_else(PoisonError::into_inner).source.take();
         py.detach(|| drop(source));
     }
 

@@ -8,10 +8,10 @@ use pyo3::types::{PyBytes, PyDict, PyMapping, PySlice, PyString};
 use windrow::{Batch, Durability, ErrorKind};
 
 use crate::buffers::{Input, Seconds, to_bytes};
-use crate::errors::{exception, raised};
+use crate::errors::raised;
 use crate::iteration::Direction;
 use crate::options;
-use crate::owner::call;
+use crate::owner::{call, caught};
 use crate::view::{Keyspace, View, missing};
 
 /// How often `change` tries again.
@@ -157,13 +157,14 @@ impl Keyspace {
         durability: Option<&str>,
     ) -> PyResult<()> {
         let view = slf.as_super();
-        let keyspace = view.keyspace(py)?;
         let mut batch = Batch::new();
+        view.keyspace(py)?;
         for pair in pairs(&entries)?.try_iter()? {
             let (key, value): (Input<'_>, Input<'_>) = pair?.extract()?;
             let key = view.written_key(py, key.as_slice())?;
-            let inserted = batch.insert(keyspace, &key, value.as_slice());
-            inserted.map_err(|error| exception(py, &error))?;
+            // The iterator may have closed the database, or forked the process.
+            let keyspace = view.keyspace(py)?;
+            caught(py, || batch.insert(keyspace, &key, value.as_slice()))?;
         }
         let db = &view.owner(py)?.db;
         Self::write(view, py, durability, |_, durability| {
@@ -258,12 +259,13 @@ impl Keyspace {
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let view = slf.as_super();
         let full = view.written_key(py, key.as_slice())?;
-        let keyspace = view.keyspace(py)?;
         for _ in 0..TRIES_MAX {
             let old = view.find(py, key.as_slice())?;
             let new: Option<Input<'_>> = change.call1((old.clone(),))?.extract()?;
             let expected = old.as_ref().map(PyBytesMethods::as_bytes);
             let written = new.as_ref().map(Input::as_slice);
+            // `change` may have closed the database, or forked the process.
+            let keyspace = view.keyspace(py)?;
             if call(py, || keyspace.compare_and_swap(&full, expected, written))? {
                 return Ok(written.map(|new| PyBytes::new(py, new)));
             }
@@ -284,8 +286,9 @@ impl Keyspace {
 
     /// The options of the keyspace.
     fn options<'py>(slf: PyRef<'_, Self>, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let options = slf.as_super().keyspace(py)?.options();
-        Ok(json(py, &serde_json::to_string(&options))?.cast_into::<PyDict>()?)
+        let keyspace = slf.as_super().keyspace(py)?;
+        let text = call(py, || Ok(serde_json::to_string(&keyspace.options())))?;
+        Ok(json(py, &text)?.cast_into::<PyDict>()?)
     }
 
     /// Compacts all entries of the view down to the deepest level that has data.

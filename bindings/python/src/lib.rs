@@ -1,7 +1,8 @@
 //! The extension module `windrow._windrow`: what the package `windrow` for Python is made of.
 //!
 //! Each class wraps a handle of the Rust interface. A call turns its arguments into bytes, runs the work without the
-//! interpreter's lock, and turns the outcome into objects or an exception. No panic enters Python: it becomes an error.
+//! interpreter's lock, and turns the outcome into objects or an exception. No panic of the
+//! engine enters Python: it becomes an error.
 //!
 //! Invariants:
 //! - I1: Whatever may wait (for a device, a lock or another thread) runs detached from the interpreter, also the close of
@@ -19,6 +20,7 @@ mod errors;
 mod iteration;
 mod iterator;
 mod keyspace;
+mod leveldb;
 mod options;
 mod owner;
 mod scope;
@@ -30,6 +32,8 @@ mod view;
 /// Windrow's classes. Use the package `windrow`.
 #[pyo3::pymodule]
 mod _windrow {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::arrays::ArrayScan;
     #[pymodule_export]
@@ -41,11 +45,16 @@ mod _windrow {
     #[pymodule_export]
     use super::iterator::Iterator;
     #[pymodule_export]
-    use super::owner::count_fork;
+    use super::leveldb::{destroy_leveldb, open_leveldb};
     #[pymodule_export]
     use super::snapshot::Snapshot;
     #[pymodule_export]
     use super::transaction::{Savepoint, Transaction};
     #[pymodule_export]
     use super::view::{Entries, Keyspace, View};
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::owner::watch_forks()
+    }
 }

@@ -2,13 +2,16 @@
 //!
 //! A fork copies the memory of a process, but not its threads, and the copy of an open database would write to the files
 //! of the parent. So each database knows the number of forks at its open. In a child the number is higher: then no call
-//! enters the engine, and nothing is dropped, since a drop would wait for threads that are not there.
+//! enters the engine, and nothing is dropped, since a drop would wait for threads that are not there. The system counts
+//! the fork before any code of Python runs in the child: Python frees the objects of the parent's other threads there first.
 //!
 //! Concurrency: any thread.
 
+#![expect(unsafe_code, reason = "the system calls a function after a fork")]
+
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 use windrow::{Db, Durability};
@@ -19,11 +22,25 @@ use crate::errors::{exception, raised};
 /// How often the process was forked on the way from the first one to this.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
-/// Called by Python in the child of each fork.
-#[pyfunction]
-#[pyo3(name = "_count_fork")]
-pub(crate) fn count_fork() {
+/// Runs in the child of each fork, where only an atomic operation is safe.
+extern "C" fn count_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Has the forks of this process counted from now on.
+///
+/// # Errors
+/// The system has no memory for it.
+pub(crate) fn watch_forks() -> PyResult<()> {
+    static CODE: OnceLock<i32> = OnceLock::new();
+    let code = *CODE.get_or_init(|| {
+        // SAFETY: the function stays, because Python unloads no module.
+        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) }
+    });
+    if code == 0 {
+        return Ok(());
+    }
+    Err(std::io::Error::from_raw_os_error(code).into())
 }
 
 /// An open database.
@@ -65,11 +82,12 @@ impl Owner {
         Ok(())
     }
 
-    /// Closes the database. A second close does nothing.
+    /// Closes the database. A second close waits for the first, and has its outcome.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.is_forked() || self.is_closed.swap(true, Ordering::AcqRel) {
+        if self.is_forked() {
             return Ok(());
         }
+        self.is_closed.store(true, Ordering::Release);
         let db = self.db.clone();
         call(py, || db.close())
     }
@@ -107,6 +125,16 @@ pub(crate) fn call<T: Send>(
     work: impl FnOnce() -> windrow::Result<T> + Send,
 ) -> PyResult<T> {
     detached(py, work).map_err(|failure| failure.exception(py))
+}
+
+/// Runs `work`, which waits for nothing, attached to the interpreter. An error becomes an exception, and so does a panic.
+pub(crate) fn caught<T>(py: Python<'_>, work: impl FnOnce() -> windrow::Result<T>) -> PyResult<T> {
+    let failure = match catch(work) {
+        Ok(Ok(outcome)) => return Ok(outcome),
+        Ok(Err(error)) => Failure::Error(error),
+        Err(message) => Failure::Panic(message),
+    };
+    Err(failure.exception(py))
 }
 
 /// A handle of a database, with the database.

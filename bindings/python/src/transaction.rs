@@ -98,6 +98,15 @@ impl Transaction {
         ))
     }
 
+    /// Ends the transaction after an exception of its user, which matters more than one of this: the database may be
+    /// closed, for example.
+    pub(crate) fn abandon(&self, py: Python<'_>) {
+        if let Ok(shared) = self.0.get(py) {
+            let ended = shared.end(py);
+            py.detach(|| drop(ended));
+        }
+    }
+
     pub(crate) fn commit_with(&self, py: Python<'_>, durability: Durability) -> PyResult<()> {
         match self.0.get(py)?.end(py) {
             Some(transaction) => call(py, || transaction.commit(durability)),
@@ -246,11 +255,7 @@ impl Transaction {
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, py: Python<'_>, exception: Bound<'_, PyTuple>) -> PyResult<()> {
         if has_failed(&exception) {
-            // The database may be closed; the exception of the block matters more.
-            if let Ok(shared) = self.0.get(py) {
-                let ended = shared.end(py);
-                py.detach(|| drop(ended));
-            }
+            self.abandon(py);
             return Ok(());
         }
         let shared = self.0.get(py)?;

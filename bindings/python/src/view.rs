@@ -10,13 +10,14 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PySlice, PyTuple};
 use windrow::Expiry;
+use windrow_ffi::catch;
 
 use crate::arrays::ArrayScan;
 use crate::buffers::{Input, Value, to_bytes};
 use crate::errors::invalid_argument;
 use crate::iteration::Direction;
 use crate::iterator::{Iterator, Part, Source};
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, call, caught};
 use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 
@@ -181,16 +182,18 @@ impl View {
     /// The present name of the keyspace.
     #[getter]
     fn name(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(self.handles.get(py)?.keyspace.name())
+        let keyspace = &self.handles.get(py)?.keyspace;
+        caught(py, || Ok(keyspace.name()))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
         match self.handles.get(py) {
             Err(_) => "<windrow view, closed>".to_owned(),
-            Ok(Handles { keyspace, at: None }) => {
-                format!("<windrow.Keyspace {:?}>", keyspace.name())
+            Ok(handles) => {
+                let class = handles.at.as_ref().map_or("Keyspace", |_| "View");
+                let name = catch(|| handles.keyspace.name()).unwrap_or_default();
+                format!("<windrow.{class} {name:?}>")
             }
-            Ok(Handles { keyspace, .. }) => format!("<windrow.View {:?}>", keyspace.name()),
         }
     }
 
@@ -223,11 +226,13 @@ impl View {
         py: Python<'py>,
         keys: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let reader = self.reader(py)?;
+        self.reader(py)?;
         let given: Vec<Input<'_>> = keys
             .try_iter()?
             .map(|key| key?.extract())
             .collect::<PyResult<_>>()?;
+        // The iterator may have closed the database, or forked the process.
+        let reader = self.reader(py)?;
         let keys: Vec<_> = given
             .iter()
             .map(|key| self.scope.key(key.as_slice()))

@@ -25,6 +25,15 @@ def test_an_iterator_turns(planets):
     assert names.take(2) == [b"earth", b"jupiter"] and names.take(9) == [b"mars", b"venus"] and names.take(9) == []
 
 
+def test_take_ends_after_some_bytes(keyspace):
+    entries = [(b"%d" % number, b"x" * 99) for number in range(9)]
+    keyspace.update(entries)
+    items = iter(keyspace.items())
+    assert items.take(9, max_bytes=250) == entries[:3] and items.take(9, max_bytes=100) == entries[3:4]
+    assert items.take(2, max_bytes=1000) == entries[4:6] and items.take(9) == entries[6:]
+    assert iter(keyspace).take(9, max_bytes=4) == [b"0", b"1", b"2", b"3"]
+
+
 def test_an_iterator_reads_one_state(planets):
     items = iter(planets.items())
     assert next(items) == (b"earth", b"1")

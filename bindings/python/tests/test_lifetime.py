@@ -146,6 +146,84 @@ def test_a_child_of_a_fork_gets_errors_and_the_parent_goes_on(tmp_path):
         assert in_child(lambda: None) and db.keyspace("main")[b"a"] == b"1"
 
 
+def test_a_fork_is_counted_before_objects_of_other_threads_are_freed(tmp_path):
+    # The engine's lock on the folder is taken while the parent lives: a child that closed the database would free it.
+    holder, ready, end = threading.local(), threading.Event(), threading.Event()
+
+    def hold():
+        holder.names = iter(windrow.open(tmp_path).keyspace("main"))
+        next(holder.names, None)
+        ready.set()
+        end.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    ready.wait()
+    assert in_child(lambda: None)
+    with pytest.raises(windrow.LockedError):
+        windrow.open(tmp_path)
+    text = (tmp_path / "LOCK").read_text()
+    assert text.startswith(f"{os.getpid()} ")
+    end.set()
+    thread.join()
+    del holder
+    gc.collect()
+    windrow.open(tmp_path).close()
+
+
+def test_a_fork_inside_of_a_call_is_an_error_there(tmp_path):
+    with windrow.open(tmp_path) as db:
+        keyspace = db.keyspace("main")
+        keyspace[b"a"] = b"1"
+
+        def fork_in(call):
+            child = []
+
+            def fork(*_):
+                child.append(os.fork())
+                return b"2"
+
+            def keys():
+                yield fork()
+
+            code = 1
+            try:
+                call(fork, keys)
+            except windrow.ForkError:
+                code = 0
+            finally:
+                if child[0] == 0:
+                    os._exit(code)
+            return os.waitpid(child[0], 0)[1] == 0
+
+        assert fork_in(lambda fork, keys: keyspace.change(b"a", fork))
+        assert fork_in(lambda fork, keys: keyspace.get_many(keys()))
+        assert fork_in(lambda fork, keys: keyspace.update((key, b"") for key in keys()))
+        assert fork_in(lambda fork, keys: db.transact(fork))
+        assert dict(keyspace) == {b"a": b"2", b"2": b""}
+
+
+def test_each_close_waits_for_the_end(tmp_path):
+    for number in range(20):
+        db = windrow.open(tmp_path / str(number))
+        db.keyspace("main").update((b"%05d" % key, b"x" * 100) for key in range(2000))
+        failures = []
+
+        def close():
+            db.close()
+            try:
+                windrow.open(tmp_path / str(number), read_only=True).close()
+            except windrow.LockedError as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=close) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+
+
 def test_other_threads_run_while_a_call_waits(db, keyspace):
     holder = db.locking_transaction()
     holder.put(keyspace, b"a", b"1")

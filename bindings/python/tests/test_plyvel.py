@@ -82,3 +82,30 @@ def test_keys_are_no_integers(db):
         with pytest.raises(TypeError):
             db.write_batch().put(key, b"")
     assert list(db.iterator(start=bytearray(b"\0"), stop=memoryview(b"\0\0"), include_stop=True)) == [(b"\0\0", b"1")]
+
+
+def test_options_hold_for_a_database_that_exists(tmp_path):
+    plyvel.DB(str(tmp_path), create_if_missing=True, block_size=16 << 10).close()
+    with plyvel.DB(str(tmp_path), write_buffer_size=512 << 20, compression=None, bloom_filter_bits=14) as db:
+        options = db._view.options()
+        assert (options["memtable_bytes"], options["block_bytes"]) == (512 << 20, 4 << 10)
+        assert (options["compression"], options["bits_per_key"]) == ("none", 14)
+    for size in (-(1 << 70), 0, 1 << 70):
+        sizes = dict.fromkeys(("write_buffer_size", "max_open_files", "lru_cache_size", "block_size", "max_file_size"), size)
+        plyvel.DB(str(tmp_path), **sizes).close()
+
+
+def test_the_folder_goes_with_its_database_alone(tmp_path):
+    folder = tmp_path / "db"
+    plyvel.destroy_db(str(folder))
+    for _ in range(2):
+        plyvel.DB(str(folder), create_if_missing=True).close()
+        plyvel.destroy_db(str(folder))
+        assert not folder.exists()
+    with plyvel.DB(str(folder), create_if_missing=True) as db:
+        with pytest.raises(plyvel.IOError):
+            plyvel.destroy_db(str(folder))
+        db.put(b"a", b"1")
+    (folder / "other").touch()
+    plyvel.destroy_db(str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["LOCK", "other"]

@@ -105,8 +105,16 @@ def test_a_conflict_names_its_key_and_transact_tries_again(db, planets):
     assert tries == [b"0", b"1", b"2"] and planets[b"mars"] == b"done"
     with pytest.raises(ZeroDivisionError):
         db.transact(lambda transaction: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        db.transact(lambda transaction: transaction.roll_back() or 1 / 0)
     with pytest.raises(windrow.InvalidArgumentError):
         db.transaction(isolation="dirty")
+
+
+def test_the_exception_of_the_work_survives_a_close(tmp_path):
+    db = windrow.open(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        db.transact(lambda transaction: db.close() or 1 / 0)
 
 
 def test_snapshot_isolation_covers_written_keys_only(db, planets):

@@ -16,7 +16,6 @@ be used by all threads. Calls that may wait release the interpreter's lock. Ever
 
 import collections.abc
 import copyreg
-import os
 from typing import NoReturn
 
 from ._errors import (
@@ -50,7 +49,6 @@ from ._windrow import (
     Transaction,
     Value,
     View,
-    _count_fork,
     destroy,
     open,
 )
@@ -90,8 +88,6 @@ __all__ = [
 
 collections.abc.Mapping.register(View)
 collections.abc.MutableMapping.register(Keyspace)
-
-os.register_at_fork(after_in_child=_count_fork)
 
 
 def _refuse_to_pickle(it: object) -> NoReturn:

@@ -1,11 +1,13 @@
 """The exceptions of Windrow. Each kind of error has a class, and `Error` is the base of all."""
 
+import pathlib
+
 
 class Error(Exception):
     """An error of Windrow. Its message is one sentence."""
 
     #: The file that the error is about, if it is about one.
-    file: str | None = None
+    file: pathlib.Path | None = None
     #: The offset in `file` of the damage or of the failed read, if it is known.
     offset: int | None = None
     #: The name of the keyspace of a conflict, a deadlock or a lock that was not free in time.

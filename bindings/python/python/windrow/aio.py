@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 #: How many entries an iteration takes from a thread at once.
 _TAKEN = 256
 
+#: An iteration takes no more entries after this many bytes.
+_TAKEN_BYTES = 1 << 20
+
 
 async def open(path: str | os.PathLike[str], **options: Any) -> "Database":
     """Opens a database, as `windrow.open` does."""
@@ -116,6 +119,6 @@ class Keyspace:
 async def _taken(entries: windrow.Entries[_T], reverse: bool) -> AsyncIterator[_T]:
     direction: Any = reversed if reverse else iter
     with await asyncio.to_thread(direction, entries) as iterator:
-        while taken := await asyncio.to_thread(iterator.take, _TAKEN):
+        while taken := await asyncio.to_thread(iterator.take, _TAKEN, max_bytes=_TAKEN_BYTES):
             for entry in taken:
                 yield entry

@@ -16,6 +16,7 @@ from collections.abc import Iterator as _StandardIterator
 from typing import Any, NoReturn, Self
 
 import windrow
+from windrow import _windrow
 
 __version__ = "1.5.1"
 __leveldb_version__ = "1.23"
@@ -73,8 +74,8 @@ def _options(
     bloom_filter_bits: Any,
     comparator: Any,
     comparator_name: Any,
-) -> dict[str, Any]:
-    """Windrow's options for those of LevelDB, whose defaults hold for what is not set."""
+) -> dict[str, bool | int]:
+    """The options that are set, under the names that C callers' have in Rust."""
     if isinstance(compression, bytes):
         compression = compression.decode()
     if compression is not None and not isinstance(compression, str):
@@ -89,22 +90,18 @@ def _options(
         if not callable(comparator):
             raise TypeError("custom comparator object must be callable")
         raise Error("Not implemented: Windrow orders keys by their bytes, and takes no comparator")
-    memtable_bytes = _within(4 << 20 if write_buffer_size is None else write_buffer_size, 4 << 10, 64 << 30)
-    file_bytes = _within(2 << 20 if max_file_size is None else max_file_size, 1 << 10, 64 << 30)
-    bits = _within(bloom_filter_bits, 0, 64)
-    return {
-        "open_files_max": _within(1000 if max_open_files is None else max_open_files, 16, 1 << 24),
-        "cache_bytes": _within(8 << 20 if lru_cache_size is None else lru_cache_size, 0, 1 << 50),
-        "max_wal_bytes": max(512 << 20, memtable_bytes),
-        "keyspace": {
-            "memtable_bytes": memtable_bytes,
-            "block_bytes": _within(4 << 10 if block_size is None else block_size, 128, 1 << 20),
-            "file_bytes": file_bytes,
-            "base_bytes": max(256 << 20, file_bytes),
-            "compression": "none" if compression is None else "lz4",
-            "bits_per_key": bits or 10,
-        },
-    }
+    options: dict[str, bool | int] = {"is_compressed": compression is not None}
+    for name, value, most in (
+        ("write_buffer_bytes", write_buffer_size, 1 << 62),
+        ("open_files", max_open_files, 1 << 30),
+        ("cache_bytes", lru_cache_size, 1 << 62),
+        ("block_bytes", block_size, 1 << 62),
+        ("file_bytes", max_file_size, 1 << 62),
+        ("bits_per_key", bloom_filter_bits or None, 1 << 30),
+    ):
+        if value is not None:
+            options[name] = _within(value, 0, most)
+    return options
 
 
 class _Readable:
@@ -236,7 +233,7 @@ class DB(_Writable):
             options["error_if_exists"] = bool(error_if_exists)
         folder = _folder(name)
         try:
-            self._db = windrow.open(folder, create_if_missing=bool(create_if_missing), **options)
+            self._db, self._view = _windrow._open_leveldb(folder, create_if_missing=bool(create_if_missing), **options)
         except windrow.NotFoundError as error:
             # LevelDB takes its lock before it looks.
             if os.path.isdir(folder) and not os.access(folder, os.W_OK):
@@ -247,11 +244,7 @@ class DB(_Writable):
         if error_if_exists and not create_if_missing:
             self._db.close()
             raise Error(f"{folder}: exists (error_if_exists is true)")
-        try:
-            self._view = self._keyspace = self._db.keyspace(_KEYSPACE)
-        except windrow.Error as error:
-            _fail(error)
-        self._prefix = b""
+        self._keyspace, self._prefix = self._view, b""
 
     @property
     def name(self) -> Any:
@@ -613,12 +606,7 @@ def repair_db(name: Any, **options: Any) -> None:
 
 def destroy_db(name: Any) -> None:
     """Removes the database, and its folder if nothing else is in it."""
-    folder = _folder(name)
     try:
-        windrow.destroy(folder)
+        _windrow._destroy_leveldb(_folder(name))
     except windrow.Error as error:
         _fail(error)
-    if os.path.isdir(folder) and set(os.listdir(folder)) <= {"LOCK"}:
-        for file in os.listdir(folder):
-            os.unlink(os.path.join(folder, file))
-        os.rmdir(folder)
