@@ -33,7 +33,7 @@ libraries() {
     WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
 }
 
-warnings=(-std=c11 -Wall -Wextra -Wpedantic -Werror)
+warnings=(-std=c11 -pthread -Wall -Wextra -Wpedantic -Werror)
 
 # sanitized CC: whether the compiler has the sanitizers.
 has_sanitizers() {

@@ -3,6 +3,7 @@
 
    usage: misuse FOLDER */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,51 @@ static void pass_bad_bytes(leveldb_t* db) {
   free(key);
 }
 
+/* A null bound is none, whatever its length. */
+static void compact_all(leveldb_t* db) {
+  char* error = NULL;
+  const char *start = "", *limit = "~";
+  size_t start_length = 0, limit_length = 1;
+  uint64_t size = 0;
+  leveldb_put(db, NULL, "compacted", 9, "1", 1, &error);
+  CHECK(error == NULL);
+  leveldb_approximate_sizes(db, 1, &start, &start_length, &limit, &limit_length, &size);
+  CHECK(size == 0);
+  leveldb_compact_range(db, NULL, 1, NULL, 1);
+  leveldb_approximate_sizes(db, 1, &start, &start_length, &limit, &limit_length, &size);
+  CHECK(size > 0);
+}
+
+/* Threads may read an iterator that stands still: the first one that asks for a value reads it. */
+static void* look(void* iterator) {
+  size_t length;
+  for (int round = 0; round < 100; round++) {
+    const char* value = leveldb_iter_value(iterator, &length);
+    CHECK(length == 1 << 20 && value[0] == 'v' && value[length - 1] == 'v');
+    CHECK(leveldb_iter_valid(iterator) && leveldb_iter_key(iterator, &length)[0] == 'l');
+  }
+  return NULL;
+}
+
+static void share_iterator(leveldb_t* db) {
+  char* error = NULL;
+  char* large = malloc(1 << 20);
+  memset(large, 'v', 1 << 20);
+  leveldb_put(db, NULL, "large", 5, large, 1 << 20, &error);
+  CHECK(error == NULL);
+  leveldb_compact_range(db, NULL, 0, NULL, 0);
+  for (int round = 0; round < 20; round++) {
+    leveldb_iterator_t* iterator = leveldb_create_iterator(db, NULL);
+    leveldb_iter_seek(iterator, "large", 5);
+    pthread_t threads[4];
+    for (int number = 0; number < 4; number++)
+      CHECK(pthread_create(&threads[number], NULL, look, iterator) == 0);
+    for (int number = 0; number < 4; number++) pthread_join(threads[number], NULL);
+    leveldb_iter_destroy(iterator);
+  }
+  free(large);
+}
+
 /* Handles that outlive the database are safe, and it can be opened again. */
 static void outlive(leveldb_t* db, leveldb_options_t* options, const char* folder) {
   char* error = NULL;
@@ -284,6 +330,8 @@ int main(int count, char** arguments) {
   leveldb_t* db = leveldb_open(options, folder, &error);
   CHECK(error == NULL);
   pass_bad_bytes(db);
+  compact_all(db);
+  share_iterator(db);
   outlive(db, options, folder);
   use_policies(options, folder);
   leveldb_destroy_db(options, folder, &error);

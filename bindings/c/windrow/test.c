@@ -435,11 +435,32 @@ static void test_transactions(windrow_database* db) {
   windrow_transaction_roll_back(second);
   OK(windrow_transaction_delete_range(first, keyspace, everything, &error));
   OK(windrow_transaction_cursor_open(first, keyspace, everything, &cursor, &error));
-  FAILS(WINDROW_INVALID_ARGUMENT, "a cursor of the transaction is still there",
-        windrow_transaction_commit(first, WINDROW_DURABILITY_DEFAULT, &error));
-  check_scan(cursor, false, "");
+  OK(windrow_transaction_commit(first, WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(keyspace, NULL, "ada", NULL);
+  FAILS(WINDROW_CLOSED, "transaction has ended", windrow_cursor_seek_to_first(cursor, NULL, &error));
   windrow_cursor_free(cursor);
-  check_get(keyspace, NULL, "ada", "9");
+
+  /* A roll-back frees the locks, whatever cursors are left. */
+  put(keyspace, "ada", "9");
+  OK(windrow_transaction_begin_locking(db, 0, &first, &error));
+  OK(windrow_transaction_put(first, keyspace, text("ada"), text("8"), &error));
+  OK(windrow_transaction_cursor_open(first, keyspace, everything, &cursor, &error));
+  check_scan(cursor, false, "ada=8 ");
+  bool valid;
+  windrow_bytes bytes;
+  OK(windrow_cursor_seek_to_last(cursor, &valid, &error));
+  CHECK(valid);
+  windrow_transaction_roll_back(first);
+  FAILS(WINDROW_CLOSED, "transaction has ended", windrow_cursor_next(cursor, &valid, &error));
+  FAILS(WINDROW_CLOSED, "transaction has ended",
+        windrow_cursor_seek(cursor, text("a"), &valid, &error));
+  FAILS(WINDROW_CLOSED, "transaction has ended", windrow_cursor_value(cursor, &bytes, &error));
+  CHECK(!windrow_cursor_is_valid(cursor) && windrow_cursor_key(cursor).data == NULL);
+  OK(windrow_transaction_begin_locking(db, 0, &second, &error));
+  OK(windrow_transaction_put(second, keyspace, text("ada"), text("7"), &error));
+  OK(windrow_transaction_commit(second, WINDROW_DURABILITY_DEFAULT, &error));
+  windrow_cursor_free(cursor);
+  check_get(keyspace, NULL, "ada", "7");
   windrow_keyspace_free(keyspace);
 }
 
@@ -456,6 +477,12 @@ static int32_t next_number(void* state, windrow_bytes* key, windrow_bytes* value
   *key = text(numbers->key);
   *value = text("v");
   return WINDROW_SOURCE_ENTRY;
+}
+
+/* A source that waits for the end of its own load. */
+static int32_t wait_in_source(void* state, windrow_bytes* key, windrow_bytes* value) {
+  (void)key, (void)value;
+  return windrow_wait_idle(state, NULL) + 1000;
 }
 
 static void test_loads(windrow_database* db) {
@@ -479,6 +506,9 @@ static void test_loads(windrow_database* db) {
   OK(windrow_bulk_load_unsorted(keyspace, next_number, &twice, 1 << 20, &count, &error));
   CHECK(count == 200);
   check_get(keyspace, NULL, "999", "v");
+  FAILS(WINDROW_INVALID_ARGUMENT, "the source of the entries returned 1001",
+        windrow_bulk_load(keyspace, wait_in_source, db, &count, &error));
+  OK(windrow_wait_idle(db, &error));
   NULLS(windrow_bulk_load(keyspace, NULL, NULL, &count, &error));
   NULLS(windrow_bulk_load_unsorted(NULL, next_number, &twice, 1 << 20, NULL, &error));
 
@@ -614,9 +644,12 @@ static void test_close(windrow_database* db) {
   FAILS(WINDROW_CLOSED, "closed", windrow_get(keyspace, NULL, text("a"), NULL, &error));
   FAILS(WINDROW_CLOSED, "closed",
         windrow_transaction_get(transaction, keyspace, text("a"), 0, NULL, &error));
+  OK(windrow_cursor_next(cursor, &valid, &error));
+  CHECK(valid && is(windrow_cursor_key(cursor), "ab"));
+  OK(windrow_transaction_put(transaction, keyspace, text("a"), none, &error));
+  FAILS(WINDROW_CLOSED, "closed", windrow_transaction_commit(transaction, 0, &error));
   windrow_keyspace_free(keyspace);
   windrow_snapshot_free(snapshot);
-  windrow_transaction_roll_back(transaction);
   windrow_cursor_free(cursor);
   check_value(value, "1");
 

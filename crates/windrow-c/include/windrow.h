@@ -9,12 +9,13 @@
 // windrow_error_free. A result parameter is always set: to null, 0 or false after an error. It may be null, too.
 //
 // Ownership. A function that returns a handle, or puts one into a result parameter, gives it to the caller, who frees it
-// with the function that its type names. A parameter of a function with "free", "close", "commit", "roll_back" or "finish"
-// in its name takes the handle, also after an error. All other functions borrow what they are given until they return,
+// with the function that its type names. Functions whose names end with "free", "close", "commit", "roll_back" or "finish"
+// take their handle, also after an error. All other functions borrow what they are given until they return,
 // and copy what they keep. Bytes that a function lends stay valid as long as its comment says.
 //
 // Order. Handles may be freed in any order: each keeps what it needs. A database closes with windrow_close, or with the last
-// of its handles. After windrow_close the calls of other handles return WINDROW_CLOSED; only open cursors go on.
+// of its handles. After windrow_close the calls of keyspaces and commits return WINDROW_CLOSED. Cursors go on as
+// long as they need no file that is not open, and transactions without locks take writes until their commit.
 //
 // Threads. The comment of each type says how many threads may use a handle at once. A handle that one thread at a time
 // uses may move to another thread.
@@ -67,7 +68,7 @@
 // An earlier write or sync failed, and it is unknown what is durable. Reads continue, writes fail: reopen the database.
 #define WINDROW_POISONED 9
 
-// The database has been closed.
+// The database has been closed, or the transaction of the cursor has ended.
 #define WINDROW_CLOSED 10
 
 // The database is open for reading only.
@@ -204,7 +205,7 @@ typedef struct {
 
 // A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
 // other number ends the load with an error: nothing is loaded. The bytes stay valid until its next call. It must not
-// throw.
+// throw, close the database, or wait for its background work: `windrow_wait_idle` and `windrow_close` are errors in it.
 typedef int32_t (*windrow_source)(void *state, windrow_bytes *key, windrow_bytes *value);
 
 #ifdef __cplusplus
@@ -282,8 +283,8 @@ int32_t windrow_cursor_open_prefix(const windrow_keyspace *keyspace,
                                    windrow_cursor **cursor,
                                    windrow_error **error);
 
-// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and is freed
-// before the commit.
+// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and ends
+// with it: free it before or after.
 int32_t windrow_transaction_cursor_open(windrow_transaction *transaction,
                                         const windrow_keyspace *keyspace,
                                         windrow_range range,
@@ -343,7 +344,7 @@ int32_t windrow_open_read_only(const char *folder,
                                windrow_error **error);
 
 // Makes all writes durable, closes the database and frees the handle, also after an error. All other handles of the
-// database stay to be freed; their calls return `WINDROW_CLOSED`. Null is allowed.
+// database stay to be freed; the calls of keyspaces return `WINDROW_CLOSED`. Null is allowed.
 int32_t windrow_close(windrow_database *database,
                       windrow_error **error);
 
@@ -754,12 +755,13 @@ int32_t windrow_transaction_roll_back_to(windrow_transaction *transaction,
                                          size_t savepoint,
                                          windrow_error **error);
 
-// Commits the transaction and frees it, also after an error: then nothing was written. Its cursors must be freed before.
+// Commits the transaction and frees it, also after an error: then nothing was written. The calls of cursors that it still
+// has return `WINDROW_CLOSED` from now on.
 int32_t windrow_transaction_commit(windrow_transaction *transaction,
                                    uint32_t durability,
                                    windrow_error **error);
 
-// Discards the writes of the transaction, and frees it. Null is allowed.
+// Discards the writes of the transaction, and frees it. Its cursors return `WINDROW_CLOSED` from now on. Null is allowed.
 void windrow_transaction_roll_back(windrow_transaction *transaction);
 
 #ifdef __cplusplus

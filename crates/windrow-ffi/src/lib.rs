@@ -1,6 +1,6 @@
 //! What the interfaces of Windrow for other languages share: the arguments of C callers as Rust values, memory that C
-//! callers free, and the border that no panic crosses. In files of their own: options by name, those of LevelDB, and a
-//! transaction with its cursors.
+//! callers free, and the border that no panic crosses. In files of their own: options by name, what LevelDB's
+//! interfaces share, and a transaction with its cursors.
 //!
 //! # Safety argument
 //! A C caller passes bytes as a pointer and a length, and text as a pointer to bytes that end with a zero. Rust cannot
@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::slice;
 
-use windrow::{Error, Result};
+use windrow::{Error, ErrorKind, Result};
 
 /// The bytes that a C caller passes. A null pointer stands for no bytes.
 ///
@@ -99,12 +99,16 @@ fn null(what: &str) -> Error {
     Error::invalid_argument(format!("a null pointer was passed as {what}"))
 }
 
-/// A copy of `bytes` with a zero behind them, which a C caller releases with `free`. Null if there is no memory.
-pub fn allocate(bytes: &[u8]) -> *mut c_char {
+/// A copy of `bytes` with a zero behind them, which a C caller releases with `free`.
+///
+/// # Errors
+/// `Io` if there is no memory.
+pub fn allocate(bytes: &[u8]) -> Result<*mut c_char> {
     // SAFETY: the length is not zero.
     let copy = unsafe { libc::malloc(bytes.len() + 1) }.cast::<u8>();
     if copy.is_null() {
-        return copy.cast();
+        let message = format!("there is no memory for {} bytes", bytes.len());
+        return Err(Error::new(ErrorKind::Io, message));
     }
     // SAFETY: there is space for the bytes and one more, and it is new.
     unsafe { copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -112,7 +116,7 @@ pub fn allocate(bytes: &[u8]) -> *mut c_char {
     let end = unsafe { copy.add(bytes.len()) };
     // SAFETY: the same.
     unsafe { end.write(0) };
-    copy.cast()
+    Ok(copy.cast())
 }
 
 /// Releases what [`allocate`] has made; null is no error.
@@ -187,7 +191,7 @@ mod tests {
     fn copies_end_with_a_zero() {
         for length in [0, 1, 5000] {
             let copied = vec![7_u8; length];
-            let copy = allocate(&copied);
+            let copy = allocate(&copied).unwrap();
             // SAFETY: it has one byte more than `copied`, and is released once.
             unsafe {
                 assert_eq!(bytes(copy, length).unwrap(), copied);

@@ -9,14 +9,12 @@ use std::sync::{Arc, OnceLock};
 use windrow::{
     Batch, Db, Durability, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot, Stats,
 };
+use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
 use crate::iterator::{EntryIterator, Source};
 use crate::key_order::CallOrder;
 use crate::options::OpenOptions;
-
-/// The keyspace of all keys but the empty one.
-const KEYSPACE: &str = "default";
 
 /// The keyspace of the empty key.
 const EMPTY_KEY_KEYSPACE: &str = "leveldb.empty-key";
@@ -35,16 +33,14 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let converted = options.to_windrow();
-        let keyspace = converted.keyspace.clone();
-        let db = Db::open(path, converted)?;
+        let (db, keyspace) = leveldb::open(path, &options.common)?;
         let empty_key = OnceLock::new();
-        if let Some(keyspace) = db.existing_keyspace(EMPTY_KEY_KEYSPACE)? {
-            empty_key.get_or_init(|| keyspace);
+        if let Some(found) = db.existing_keyspace(EMPTY_KEY_KEYSPACE)? {
+            empty_key.get_or_init(|| found);
         }
         Ok(Self {
-            keyspace: db.keyspace_with(KEYSPACE, keyspace)?,
             db,
+            keyspace,
             empty_key,
             order: options.order.clone().map(CallOrder::new),
         })
@@ -54,14 +50,9 @@ impl Database {
         self.db.close()
     }
 
-    /// Removes a database.
-    pub(crate) fn destroy(path: &Path, options: &OpenOptions) -> Result<()> {
-        Db::destroy(path, &options.to_windrow())
-    }
-
     /// Opens a database, which recovers it, and checks all of it. Windrow removes no damage.
     pub(crate) fn repair(path: &Path, options: &OpenOptions) -> Result<()> {
-        let mut options = options.to_windrow();
+        let mut options = options.common.to_windrow();
         options.create_if_missing = false;
         options.error_if_exists = false;
         let db = Db::open(path, options)?;

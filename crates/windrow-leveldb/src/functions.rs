@@ -8,8 +8,8 @@
 //! - Handles: a handle is a `Box` that a `create` or `open` function has given away. A parameter `Option<&T>`,
 //!   `Option<&mut T>` or `Option<Box<T>>` has the form of a pointer in C, and null is `None`. The header makes the rest a
 //!   duty of the caller: the pointer is null or comes from the function that makes such handles, nobody uses a handle
-//!   after its destruction, and one thread at a time uses a handle that is not a database. So `&mut T` is the only
-//!   reference while a function runs. Functions that can be passed one handle twice compare them first.
+//!   after its destruction. Functions that take `&mut T` or `Box<T>` run alone with their handle; those that take `&T` may
+//!   run in many threads at once, and the `T` there is `Sync`. So `&mut T` is the only reference while a function runs. Functions that can be passed one handle twice compare them first.
 //! - Bytes, text and arrays: the caller promises that they have the length that it passes, or end with a zero, and that
 //!   nobody changes them during the call. No function keeps them.
 //! - `errptr`: null, or a pointer to null or to memory of `malloc`.
@@ -32,18 +32,25 @@ mod policies;
 mod read_write;
 
 use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
 
 use windrow::{Result, Snapshot};
 use windrow_ffi::{allocate, catch, release};
 
+use crate::batch::WriteBatch;
 use crate::database::Database;
+use crate::options::OpenOptions;
 use crate::status;
 
-/// The handles that any thread may use.
+/// The handles that several threads may read at once.
 const _: () = {
     const fn any_thread<T: Send + Sync>() {}
     any_thread::<Database>();
     any_thread::<Snapshot>();
+    any_thread::<OpenOptions>();
+    any_thread::<iterators::Iterator>();
+    any_thread::<read_write::ReadOptions>();
+    any_thread::<WriteBatch>();
 };
 
 /// The parameter `errptr`.
@@ -73,7 +80,7 @@ fn report(errptr: ErrorPointer<'_>, message: &str) {
     if let Some(errptr) = errptr {
         // SAFETY: null, or memory of `malloc` that belongs to this function now.
         unsafe { release((*errptr).cast()) };
-        *errptr = allocate(message.as_bytes());
+        *errptr = allocate(message.as_bytes()).unwrap_or(null_mut());
     }
 }
 

@@ -2,9 +2,8 @@
 //!
 //! After an error an iterator is at no entry and stays there; its error says why.
 //!
-//! Concurrency: one thread at a time uses an iterator.
+//! Concurrency: one thread at a time uses an iterator; the handle for C has a lock.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use windrow::{Cursor, Result};
@@ -40,15 +39,15 @@ pub(crate) struct EntryIterator {
     /// A custom comparator.
     order: Option<Arc<KeyOrder>>,
     /// The first error.
-    error: OnceCell<String>,
+    error: Option<String>,
 }
 
 impl EntryIterator {
     pub(crate) fn new(source: Result<Source>, order: Option<Arc<KeyOrder>>) -> Self {
-        let error = OnceCell::new();
-        let source = source
-            .map_err(|failed| error.get_or_init(|| status::text(&failed)).len())
-            .ok();
+        let (source, error) = match source {
+            Ok(source) => (Some(source), None),
+            Err(error) => (None, Some(status::text(&error))),
+        };
         Self {
             source,
             position: Position::None,
@@ -57,18 +56,14 @@ impl EntryIterator {
         }
     }
 
-    pub(crate) fn is_valid(&self) -> bool {
-        self.position != Position::None
-    }
-
     /// The first error of the iterator.
     pub(crate) fn error(&self) -> Option<&str> {
-        self.error.get().map(String::as_str)
+        self.error.as_deref()
     }
 
     /// Ends the iterator with an error.
     pub(crate) fn fail(&mut self, error: String) {
-        self.error.get_or_init(|| error);
+        self.error.get_or_insert(error);
         self.position = Position::None;
     }
 
@@ -135,12 +130,12 @@ impl EntryIterator {
     }
 
     /// The value of the entry, if there is one. A value that cannot be read is an error of the iterator.
-    pub(crate) fn value(&self) -> Option<&[u8]> {
+    pub(crate) fn value(&mut self) -> Option<&[u8]> {
         match (self.position, &self.source) {
             (Position::Cursor, Some(source)) => match source.cursor.value() {
                 Ok(value) => Some(value),
                 Err(error) => {
-                    self.error.get_or_init(|| status::text(&error));
+                    self.error.get_or_insert_with(|| status::text(&error));
                     None
                 }
             },
@@ -153,7 +148,7 @@ impl EntryIterator {
     fn go(&mut self, movement: impl FnOnce(&mut Source, Position) -> Result<Position>) {
         let position = self.position;
         self.position = Position::None;
-        if self.error.get().is_some() {
+        if self.error.is_some() {
             return;
         }
         let Some(source) = &mut self.source else {

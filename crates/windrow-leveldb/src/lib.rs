@@ -8,7 +8,9 @@
 //! A database is a folder of Windrow with the keyspace `default`, as the command `windrow` uses it. LevelDB allows the
 //! empty key and Windrow does not: its value is in a second keyspace, which the first write of the empty key makes.
 //!
-//! Concurrency: as LevelDB: a database may be used by any threads at any time, all other handles by one at a time.
+//! Concurrency: as LevelDB: a database may be used by any threads at any time. All other handles may be read by any
+//! threads as long as none changes them: functions with a handle that is `const` in the header read it, and the others
+//! change it.
 
 mod batch;
 mod database;

@@ -1,17 +1,23 @@
 //! Cursors, over keyspaces and over what transactions see.
 
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "a method as a value serves cursors of one lifetime only"
+)]
+
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use windrow::{Result, TransactionCursor};
+use windrow::{Error as WindrowError, ErrorKind, Result, TransactionCursor};
 use windrow_ffi::given;
+use windrow_ffi::transaction::TransactionAndCursors;
 
 use super::bytes::{Bounds, Bytes, Range};
 use super::calls::{call_for, guard};
 use super::errors::Error;
 use super::keyspaces::Keyspace;
 use super::snapshots::Snapshot;
-use super::transactions::Transaction;
+use super::transactions::{Shared, Transaction};
 
 /// A position among the entries of a keyspace in one state. One thread at a time uses a cursor.
 ///
@@ -30,25 +36,35 @@ enum Entries {
     OfTransaction(SharedCursor),
 }
 
-/// A cursor and the transaction that it belongs to.
+/// A cursor of a transaction.
 #[derive(Debug)]
 struct SharedCursor {
-    /// Before the transaction, so that it is dropped first.
-    cursor: TransactionCursor<'static>,
-    _transaction: Rc<windrow::Transaction>,
+    transaction: Rc<Shared>,
+    number: u64,
 }
 
 impl SharedCursor {
-    fn new(
-        transaction: Rc<windrow::Transaction>,
-        open: impl FnOnce(&'static windrow::Transaction) -> Result<TransactionCursor<'static>>,
-    ) -> Result<Self> {
-        // SAFETY: the transaction stays at its address while `transaction` is there, and the cursor is dropped before it.
-        let borrowed = unsafe { &*Rc::as_ptr(&transaction) };
-        Ok(Self {
-            cursor: open(borrowed)?,
-            _transaction: transaction,
+    fn call<R>(
+        &self,
+        work: impl for<'t> FnOnce(&mut TransactionCursor<'t>) -> Result<R>,
+    ) -> Result<R> {
+        self.transaction.call(|transaction| {
+            let found = transaction.with_cursor(self.number, work);
+            found.unwrap_or_else(|| {
+                Err(WindrowError::new(ErrorKind::Closed, "the cursor has ended"))
+            })
         })
+    }
+}
+
+impl Drop for SharedCursor {
+    fn drop(&mut self) {
+        let close = |transaction: &mut TransactionAndCursors| {
+            transaction.close(self.number);
+            Ok(())
+        };
+        // The transaction may have ended.
+        drop(self.transaction.call(close));
     }
 }
 
@@ -80,10 +96,16 @@ fn open_in_transaction(
     let keys = keys?;
     let keyspace = Keyspace::given(keyspace)?;
     let transaction = given(transaction, "transaction")?.share();
-    let cursor = SharedCursor::new(transaction, |transaction| match keys {
-        Keys::Range(range) => transaction.range_cursor::<&[u8]>(keyspace, range),
-        Keys::Prefix(prefix) => transaction.prefix_cursor(keyspace, prefix),
+    let number = transaction.call(|transaction| {
+        transaction.open(|transaction| match keys {
+            Keys::Range(range) => transaction.range_cursor::<&[u8]>(keyspace, range),
+            Keys::Prefix(prefix) => transaction.prefix_cursor(keyspace, prefix),
+        })
     })?;
+    let cursor = SharedCursor {
+        transaction,
+        number,
+    };
     Ok(Some(Box::new(Cursor(Entries::OfTransaction(cursor)))))
 }
 
@@ -119,8 +141,8 @@ pub unsafe extern "C" fn windrow_cursor_open_prefix(
     })
 }
 
-/// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and is freed
-/// before the commit.
+/// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and ends
+/// with it: free it before or after.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn windrow_transaction_cursor_open(
     transaction: Option<&mut Transaction>,
@@ -164,12 +186,12 @@ fn go(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     of_keyspace: impl FnOnce(&mut windrow::Cursor) -> Result<bool>,
-    of_transaction: impl FnOnce(&mut TransactionCursor<'static>) -> Result<bool>,
+    of_transaction: impl for<'t> FnOnce(&mut TransactionCursor<'t>) -> Result<bool>,
 ) -> i32 {
     call_for(is_valid, false, error, || {
         match &mut given(cursor, "cursor")?.0 {
             Entries::OfKeyspace(cursor) => of_keyspace(cursor),
-            Entries::OfTransaction(shared) => of_transaction(&mut shared.cursor),
+            Entries::OfTransaction(shared) => shared.call(of_transaction),
         }
     })
 }
@@ -181,11 +203,13 @@ pub extern "C" fn windrow_cursor_seek_to_first(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    let (first, other) = (
+    go(
+        cursor,
+        is_valid,
+        error,
         windrow::Cursor::seek_to_first,
-        TransactionCursor::seek_to_first,
-    );
-    go(cursor, is_valid, error, first, other)
+        |it| it.seek_to_first(),
+    )
 }
 
 /// Moves to the last entry.
@@ -195,11 +219,13 @@ pub extern "C" fn windrow_cursor_seek_to_last(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    let (last, other) = (
+    go(
+        cursor,
+        is_valid,
+        error,
         windrow::Cursor::seek_to_last,
-        TransactionCursor::seek_to_last,
-    );
-    go(cursor, is_valid, error, last, other)
+        |it| it.seek_to_last(),
+    )
 }
 
 /// Moves to the first entry whose key is `key` or greater.
@@ -215,7 +241,7 @@ pub unsafe extern "C" fn windrow_cursor_seek(
         let key = unsafe { key.get()? };
         match &mut given(cursor, "cursor")?.0 {
             Entries::OfKeyspace(cursor) => cursor.seek(key),
-            Entries::OfTransaction(shared) => shared.cursor.seek(key),
+            Entries::OfTransaction(shared) => shared.call(|cursor| cursor.seek(key)),
         }
     })
 }
@@ -227,8 +253,9 @@ pub extern "C" fn windrow_cursor_next(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    let (next, other) = (windrow::Cursor::next, TransactionCursor::next);
-    go(cursor, is_valid, error, next, other)
+    go(cursor, is_valid, error, windrow::Cursor::next, |it| {
+        it.next()
+    })
 }
 
 /// Moves to the previous entry.
@@ -238,8 +265,9 @@ pub extern "C" fn windrow_cursor_prev(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    let (previous, other) = (windrow::Cursor::prev, TransactionCursor::prev);
-    go(cursor, is_valid, error, previous, other)
+    go(cursor, is_valid, error, windrow::Cursor::prev, |it| {
+        it.prev()
+    })
 }
 
 /// Whether the cursor is at an entry; false for null.
@@ -248,7 +276,9 @@ pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
     guard(false, || {
         cursor.is_some_and(|cursor| match &cursor.0 {
             Entries::OfKeyspace(cursor) => cursor.is_valid(),
-            Entries::OfTransaction(shared) => shared.cursor.is_valid(),
+            Entries::OfTransaction(shared) => {
+                shared.call(|cursor| Ok(cursor.is_valid())).unwrap_or(false)
+            }
         })
     })
 }
@@ -257,11 +287,11 @@ pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
     guard(Bytes::NONE, || {
-        cursor.map_or(Bytes::NONE, |cursor| {
-            Bytes::of(match &cursor.0 {
-                Entries::OfKeyspace(cursor) => cursor.key(),
-                Entries::OfTransaction(shared) => shared.cursor.key(),
-            })
+        cursor.map_or(Bytes::NONE, |cursor| match &cursor.0 {
+            Entries::OfKeyspace(cursor) => Bytes::of(cursor.key()),
+            Entries::OfTransaction(shared) => shared
+                .call(|cursor| Ok(Bytes::of(cursor.key())))
+                .unwrap_or(Bytes::NONE),
         })
     })
 }
@@ -275,10 +305,9 @@ pub extern "C" fn windrow_cursor_value(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call_for(value, Bytes::NONE, error, || {
-        let value = match &given(cursor, "cursor")?.0 {
-            Entries::OfKeyspace(cursor) => cursor.value()?,
-            Entries::OfTransaction(shared) => shared.cursor.value()?,
-        };
-        Ok(Bytes::of(value))
+        match &given(cursor, "cursor")?.0 {
+            Entries::OfKeyspace(cursor) => cursor.value().map(Bytes::of),
+            Entries::OfTransaction(shared) => shared.call(|cursor| cursor.value().map(Bytes::of)),
+        }
     })
 }

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn windrow_open_read_only(
 }
 
 /// Makes all writes durable, closes the database and frees the handle, also after an error. All other handles of the
-/// database stay to be freed; their calls return `WINDROW_CLOSED`. Null is allowed.
+/// database stay to be freed; the calls of keyspaces return `WINDROW_CLOSED`. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_close(
     database: Option<Box<Database>>,
@@ -198,21 +198,16 @@ fn text_of(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     write: impl FnOnce(&Db) -> serde_json::Result<String>,
 ) -> i32 {
-    let mut written = String::new();
-    let code = call(error, || {
+    // Nobody would free text for which there is no result.
+    let is_wanted = result.is_some();
+    call_for(result, null_mut(), error, || {
         let db = &given(database, "database")?.db;
-        written = write(db).map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
-        Ok(())
-    });
-    if let Some(result) = result {
-        let is_written = code == super::errors::WINDROW_OK;
-        result.write(if is_written {
-            allocate(written.as_bytes())
-        } else {
-            null_mut()
-        });
-    }
-    code
+        let text = write(db).map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
+        if !is_wanted {
+            return Ok(null_mut());
+        }
+        allocate(text.as_bytes())
+    })
 }
 
 /// Opens the keyspace `name` with its recorded options, or creates it.

@@ -27,7 +27,7 @@ pub const WINDROW_CORRUPTION: i32 = 7;
 pub const WINDROW_UNSUPPORTED: i32 = 8;
 /// An earlier write or sync failed, and it is unknown what is durable. Reads continue, writes fail: reopen the database.
 pub const WINDROW_POISONED: i32 = 9;
-/// The database has been closed.
+/// The database has been closed, or the transaction of the cursor has ended.
 pub const WINDROW_CLOSED: i32 = 10;
 /// The database is open for reading only.
 pub const WINDROW_READ_ONLY: i32 = 11;

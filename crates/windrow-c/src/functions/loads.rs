@@ -21,7 +21,7 @@ pub const WINDROW_SOURCE_END: i32 = 1;
 
 /// A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
 /// other number ends the load with an error: nothing is loaded. The bytes stay valid until its next call. It must not
-/// throw.
+/// throw, close the database, or wait for its background work: `windrow_wait_idle` and `windrow_close` are errors in it.
 pub type Source =
     Option<unsafe extern "C" fn(state: *mut c_void, key: *mut Bytes, value: *mut Bytes) -> i32>;
 

@@ -1,11 +1,13 @@
 //! Transactions: reads and writes that commit as one, or not at all.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use windrow::{Durability, Error as WindrowError, Isolation, Result, Savepoint};
+use windrow::{Durability, Error as WindrowError, ErrorKind, Isolation, Result, Savepoint};
 use windrow_ffi::given;
+use windrow_ffi::transaction::TransactionAndCursors;
 
 use super::bytes::{Bytes, Holder, Range, Value};
 use super::calls::{call, call_for, guard};
@@ -20,8 +22,7 @@ use super::options::durability;
 /// nothing, if another write has changed meanwhile what it depends on: begin another one then.
 #[derive(Debug)]
 pub struct Transaction {
-    /// Cursors of the transaction own it, too.
-    shared: Rc<windrow::Transaction>,
+    shared: Rc<Shared>,
     /// The next number is the position of a savepoint here, and 1.
     savepoints: Vec<Savepoint>,
     durability: Durability,
@@ -32,17 +33,52 @@ pub const WINDROW_ISOLATION_SERIALIZABLE: u32 = 0;
 /// The commit depends on the keys that the transaction writes, or has read for an update.
 pub const WINDROW_ISOLATION_SNAPSHOT: u32 = 1;
 
+/// A transaction with its cursors, whose handles own it, too; `None` after its end.
+#[derive(Debug)]
+pub(super) struct Shared(RefCell<Option<TransactionAndCursors>>);
+
+impl Shared {
+    /// Runs a call of the transaction or of one of its cursors.
+    pub(super) fn call<R>(
+        &self,
+        work: impl FnOnce(&mut TransactionAndCursors) -> Result<R>,
+    ) -> Result<R> {
+        let mut transaction = self.0.borrow_mut();
+        let ended = || WindrowError::new(ErrorKind::Closed, "the transaction has ended");
+        work(transaction.as_mut().ok_or_else(ended)?)
+    }
+
+    /// Runs a call of the transaction.
+    fn with<R>(&self, work: impl FnOnce(&windrow::Transaction) -> Result<R>) -> Result<R> {
+        self.call(|transaction| transaction.with(work))
+    }
+
+    /// Ends the transaction for its cursors, too.
+    fn end(&self) -> Option<TransactionAndCursors> {
+        self.0.borrow_mut().take()
+    }
+}
+
+/// A transaction whose handle is freed is discarded: no cursor keeps its locks.
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        drop(self.shared.end());
+    }
+}
+
 impl Transaction {
     fn new(database: &Database, transaction: windrow::Transaction) -> Box<Self> {
         Box::new(Self {
-            shared: Rc::new(transaction),
+            shared: Rc::new(Shared(RefCell::new(Some(TransactionAndCursors::new(
+                transaction,
+            ))))),
             savepoints: Vec::new(),
             durability: database.durability,
         })
     }
 
     /// The transaction for a cursor.
-    pub(super) fn share(&self) -> Rc<windrow::Transaction> {
+    pub(super) fn share(&self) -> Rc<Shared> {
         Rc::clone(&self.shared)
     }
 }
@@ -94,7 +130,8 @@ fn with<R>(
     work: impl FnOnce(&windrow::Transaction, &windrow::Keyspace) -> Result<R>,
 ) -> Result<R> {
     let transaction = given(transaction, "transaction")?;
-    work(&transaction.shared, Keyspace::given(keyspace)?)
+    let keyspace = Keyspace::given(keyspace)?;
+    transaction.shared.with(|it| work(it, keyspace))
 }
 
 /// A read without an intent: the commit may depend on it.
@@ -217,7 +254,7 @@ pub extern "C" fn windrow_transaction_savepoint(
 ) -> i32 {
     call_for(savepoint, 0, error, || {
         let transaction = given(transaction, "transaction")?;
-        let savepoint = transaction.shared.savepoint();
+        let savepoint = transaction.shared.with(|it| Ok(it.savepoint()))?;
         transaction.savepoints.push(savepoint);
         Ok(transaction.savepoints.len())
     })
@@ -239,13 +276,14 @@ pub extern "C" fn windrow_transaction_roll_back_to(
                 "the transaction has no savepoint {savepoint}"
             )));
         };
-        transaction.shared.roll_back_to(*found)?;
+        transaction.shared.with(|it| it.roll_back_to(*found))?;
         transaction.savepoints.truncate(savepoint);
         Ok(())
     })
 }
 
-/// Commits the transaction and frees it, also after an error: then nothing was written. Its cursors must be freed before.
+/// Commits the transaction and frees it, also after an error: then nothing was written. The calls of cursors that it still
+/// has return `WINDROW_CLOSED` from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_commit(
     transaction: Option<Box<Transaction>>,
@@ -255,16 +293,12 @@ pub extern "C" fn windrow_transaction_commit(
     call(error, || {
         let transaction = given(transaction, "transaction")?;
         let durability = self::durability(durability, transaction.durability)?;
-        let Ok(transaction) = Rc::try_unwrap(transaction.shared) else {
-            return Err(WindrowError::invalid_argument(
-                "a cursor of the transaction is still there",
-            ));
-        };
-        transaction.commit_with(durability)
+        let ended = transaction.shared.end();
+        ended.map_or(Ok(()), |ended| ended.commit(durability))
     })
 }
 
-/// Discards the writes of the transaction, and frees it. Null is allowed.
+/// Discards the writes of the transaction, and frees it. Its cursors return `WINDROW_CLOSED` from now on. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transaction>>) {
     guard((), || drop(transaction));

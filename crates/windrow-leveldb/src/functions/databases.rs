@@ -6,13 +6,13 @@ use std::ptr::null_mut;
 use std::slice;
 
 use windrow::{Result, Snapshot};
-use windrow_ffi::{allocate, bytes, given, path, text};
+use windrow_ffi::{allocate, bytes, given, leveldb, path, text};
 
+use super::iterators::Iterator;
 use super::read_write::{ReadOptions, WriteOptions};
 use super::{ErrorPointer, run, run_with};
 use crate::batch::WriteBatch;
 use crate::database::Database;
-use crate::iterator::EntryIterator;
 use crate::options::OpenOptions;
 use crate::properties;
 
@@ -100,7 +100,10 @@ unsafe extern "C" fn leveldb_get(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { bytes(key, key_length)? };
         let found = given(database, "database")?.get(key, snapshot(options))?;
-        Ok(found.map_or((null_mut(), 0), |value| (allocate(&value), value.len())))
+        match found {
+            Some(value) => Ok((allocate(&value)?, value.len())),
+            None => Ok((null_mut(), 0)),
+        }
     });
     if let Some(value_length) = value_length {
         value_length.write(length);
@@ -116,9 +119,9 @@ fn snapshot(options: Option<&ReadOptions>) -> Option<&Snapshot> {
 extern "C" fn leveldb_create_iterator(
     database: Option<&Database>,
     options: Option<&ReadOptions>,
-) -> Option<Box<EntryIterator>> {
+) -> Option<Box<Iterator>> {
     run(None, || {
-        database.map(|database| Box::new(database.iterator(snapshot(options))))
+        database.map(|database| Box::new(Iterator::new(database.iterator(snapshot(options)))))
     })
 }
 
@@ -148,7 +151,8 @@ unsafe extern "C" fn leveldb_property_value(
         let value = database
             .zip(name.ok())
             .and_then(|(database, name)| properties::value(database, name));
-        value.map_or(null_mut(), |value| allocate(value.as_bytes()))
+        let copied = value.and_then(|value| allocate(value.as_bytes()).ok());
+        copied.unwrap_or(null_mut())
     })
 }
 
@@ -212,7 +216,7 @@ fn approximate_size(
     given(database, "database")?.approximate_size(start?, limit?)
 }
 
-/// Null stands for no bound.
+/// Null stands for no bound, whatever its length.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_compact_range(
     database: Option<&Database>,
@@ -223,12 +227,11 @@ unsafe extern "C" fn leveldb_compact_range(
 ) {
     run((), || {
         // SAFETY: the caller promises the bytes.
-        let start_bytes = unsafe { bytes(start, start_length) };
+        let start = (!start.is_null()).then(|| unsafe { bytes(start, start_length) });
         // SAFETY: the same.
-        let limit_bytes = unsafe { bytes(limit, limit_length) };
-        if let (Some(database), Ok(from), Ok(to)) = (database, start_bytes, limit_bytes) {
-            let from = (!start.is_null()).then_some(from);
-            let to = (!limit.is_null()).then_some(to);
+        let limit = (!limit.is_null()).then(|| unsafe { bytes(limit, limit_length) });
+        if let (Some(database), Ok(from), Ok(to)) = (database, start.transpose(), limit.transpose())
+        {
             // As in LevelDB, an error shows at a write.
             drop(database.compact_range(from, to));
         }
@@ -244,7 +247,8 @@ unsafe extern "C" fn leveldb_destroy_db(
     run_with(errptr, (), || {
         // SAFETY: the caller promises text.
         let path = unsafe { path(name)? };
-        Database::destroy(path, given(options, "options")?)
+        given(options, "options")?;
+        leveldb::destroy(path)
     });
 }
 

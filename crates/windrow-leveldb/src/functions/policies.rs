@@ -169,7 +169,7 @@ extern "C" fn leveldb_env_get_test_directory(_environment: Option<&Environment>)
         let path = named.map_or_else(own_test_directory, PathBuf::from);
         // As in LevelDB, whoever uses the folder finds out.
         drop(fs::create_dir(&path));
-        allocate(OsStr::as_bytes(path.as_os_str()))
+        allocate(OsStr::as_bytes(path.as_os_str())).unwrap_or(std::ptr::null_mut())
     })
 }
 

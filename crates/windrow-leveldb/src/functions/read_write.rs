@@ -37,15 +37,15 @@ setters! {
     }
 
     leveldb_options_set_filter_policy(options: OpenOptions, policy: Option<&FilterPolicy>) {
-        options.bits_per_key = policy.and_then(|policy| policy.bits_per_key);
+        options.common.bits_per_key = policy.and_then(|policy| policy.bits_per_key);
     }
 
     leveldb_options_set_create_if_missing(options: OpenOptions, value: u8) {
-        options.create_if_missing = value != 0;
+        options.common.create_if_missing = value != 0;
     }
 
     leveldb_options_set_error_if_exists(options: OpenOptions, value: u8) {
-        options.error_if_exists = value != 0;
+        options.common.error_if_exists = value != 0;
     }
 
     /// No effect: all checks are always made.
@@ -58,31 +58,31 @@ setters! {
     leveldb_options_set_info_log(_options: OpenOptions, _logger: *mut c_void) {}
 
     leveldb_options_set_write_buffer_size(options: OpenOptions, bytes: usize) {
-        options.write_buffer_bytes = bytes;
+        options.common.write_buffer_bytes = bytes;
     }
 
     leveldb_options_set_max_open_files(options: OpenOptions, files: c_int) {
-        options.open_files = files;
+        options.common.open_files = files;
     }
 
     leveldb_options_set_cache(options: OpenOptions, cache: Option<&Cache>) {
-        options.set_cache(cache.map(|cache| cache.bytes));
+        options.common.set_cache(cache.map(|cache| cache.bytes));
     }
 
     leveldb_options_set_block_size(options: OpenOptions, bytes: usize) {
-        options.block_bytes = bytes;
+        options.common.block_bytes = bytes;
     }
 
     /// No effect: the form of a block needs none.
     leveldb_options_set_block_restart_interval(_options: OpenOptions, _interval: c_int) {}
 
     leveldb_options_set_max_file_size(options: OpenOptions, bytes: usize) {
-        options.file_bytes = bytes;
+        options.common.file_bytes = bytes;
     }
 
     /// 0 is none. Any other codec is LZ4, which is as fast as Snappy.
     leveldb_options_set_compression(options: OpenOptions, codec: c_int) {
-        options.is_compressed = codec != 0;
+        options.common.is_compressed = codec != 0;
     }
 }
 
