@@ -132,8 +132,13 @@ func number[N int | int64](name string, number N, fault *error) N {
 	return number
 }
 
+// milliseconds rounds up, so that a short wait is not none. A negative duration is none.
 func milliseconds(duration time.Duration) C.uint64_t {
-	return C.uint64_t(max(0, (duration + time.Millisecond - 1).Milliseconds()))
+	whole := duration.Milliseconds()
+	if duration%time.Millisecond > 0 {
+		whole++
+	}
+	return C.uint64_t(max(0, whole))
 }
 
 // build makes the options for C. The caller frees them.

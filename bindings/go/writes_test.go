@@ -3,6 +3,7 @@ package windrow_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"testing"
@@ -222,7 +223,7 @@ func TestLocksWaitUntilTheDeadline(t *testing.T) {
 }
 
 func TestADeadlockIsFound(t *testing.T) {
-	db, main := opened(t, &windrow.Options{LockTimeout: time.Hour})
+	db, main := opened(t, &windrow.Options{LockTimeout: math.MaxInt64})
 	var begun [2]*windrow.Transaction
 	for i := range begun {
 		transaction, err := db.BeginLocking(context.Background())
