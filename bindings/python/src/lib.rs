@@ -17,6 +17,7 @@ mod batch;
 mod buffers;
 mod database;
 mod errors;
+mod forks;
 mod iteration;
 mod iterator;
 mod keyspace;
@@ -55,6 +56,6 @@ mod _windrow {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::owner::watch_forks()
+        super::forks::watch()
     }
 }

@@ -7,41 +7,16 @@
 //!
 //! Concurrency: any thread.
 
-#![expect(unsafe_code, reason = "the system calls a function after a fork")]
-
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use windrow::{Db, Durability};
 use windrow_ffi::catch;
 
 use crate::errors::{exception, raised};
-
-/// How often the process was forked on the way from the first one to this.
-static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// Runs in the child of each fork, where only an atomic operation is safe.
-extern "C" fn count_fork() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Has the forks of this process counted from now on.
-///
-/// # Errors
-/// The system has no memory for it.
-pub(crate) fn watch_forks() -> PyResult<()> {
-    static CODE: OnceLock<i32> = OnceLock::new();
-    let code = *CODE.get_or_init(|| {
-        // SAFETY: the function stays, because Python unloads no module.
-        unsafe { libc::pthread_atfork(None, None, Some(count_fork)) }
-    });
-    if code == 0 {
-        return Ok(());
-    }
-    Err(std::io::Error::from_raw_os_error(code).into())
-}
+use crate::forks;
 
 /// An open database.
 pub(crate) struct Owner {
@@ -58,12 +33,12 @@ impl Owner {
             db,
             durability,
             is_closed: AtomicBool::new(false),
-            forks: FORKS.load(Ordering::Relaxed),
+            forks: forks::count(),
         })
     }
 
     fn is_forked(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.forks != forks::count()
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -131,10 +131,10 @@ extern "C" fn leveldb_iter_value(
     iterator: Option<&Iterator>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *const c_char {
-    let value = run(None, || {
+    let lent = run(None, || {
         iterator?.look(|entries| entries.value().map(|value| Lent(value)))
     });
-    value.unwrap_or(Lent::NONE).give(length)
+    lent.unwrap_or(Lent::NONE).give(length)
 }
 
 #[unsafe(no_mangle)]

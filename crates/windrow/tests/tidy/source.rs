@@ -9,6 +9,7 @@ use crate::tree::{File, code, files, line, rust_files, words};
 /// the engine, the border to C, and the bindings of `windrow-peers` to other engines.
 const UNSAFE_FILES: &[&str] = &[
     "bindings/python/src/buffers.rs",
+    "bindings/python/src/forks.rs",
     "crates/windrow-c/src/functions.rs",
     "crates/windrow-ffi/src/lib.rs",
     "crates/windrow-ffi/src/transaction.rs",
