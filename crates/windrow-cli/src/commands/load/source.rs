@@ -372,10 +372,11 @@ mod tests {
         }
         let until = line(r#"{"key":"a","value":"b","expires_at_ms":7}"#).unwrap();
         assert_eq!((until.key, until.expiry), (b"a".to_vec(), expiry_at(7)));
+        let lasting = line(r#"{"key":"a","value":"b","expires_at_ms":null}"#).unwrap();
+        assert_eq!(lasting.expiry, Some(Expiry::Never));
         for wrong in [
             r#"{"key":"a","value":"b","expires_at_ms":-1}"#,
             r#"{"key":"a","value":"b","expires_at_ms":"7"}"#,
-            r#"{"key":"a","value":"b","expires_at_ms":null}"#,
             "",
             "7",
             "{}",
