@@ -1,5 +1,6 @@
 //! A keyspace has a merge operator, or entries that expire.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use windrow::operators::AddU64;
@@ -10,6 +11,22 @@ use crate::{TurnedClock, milliseconds, open, tiny};
 pub(crate) fn with_operator(clock: &Arc<TurnedClock>) -> Options {
     let options = Options::default().with_runtime(Arc::<TurnedClock>::clone(clock));
     options.with_merge_operator("map", Arc::new(AddU64::Wrapping))
+}
+
+/// A database whose keyspace has an operator and the key `key`, which expires at 1010: it was prepared before the operator
+/// came.
+fn open_with_both(folder: &Path, clock: &Arc<TurnedClock>) -> Db {
+    let db = open(folder, clock);
+    let map = db.keyspace("map").unwrap();
+    let transaction = db.transaction();
+    transaction
+        .insert_with_ttl(&map, "key", "value", milliseconds(10))
+        .unwrap();
+    transaction.prepare("both").unwrap();
+    drop((map, db));
+    let db = Db::open(folder, with_operator(clock)).unwrap();
+    db.prepared_transaction("both").unwrap().commit().unwrap();
+    db
 }
 
 #[test]
@@ -69,16 +86,7 @@ fn an_open_refuses_an_operator_where_entries_expire() {
 fn a_prepared_transaction_with_entries_that_expire_keeps_no_open_from_succeeding() {
     let folder = tempfile::tempdir().unwrap();
     let clock = TurnedClock::at(1000);
-    let db = open(folder.path(), &clock);
-    let map = db.keyspace("map").unwrap();
-    let transaction = db.transaction();
-    transaction
-        .insert_with_ttl(&map, "key", "value", milliseconds(10))
-        .unwrap();
-    transaction.prepare("both").unwrap();
-    drop((map, db));
-    let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
-    db.prepared_transaction("both").unwrap().commit().unwrap();
+    let db = open_with_both(folder.path(), &clock);
     drop(db);
     let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
     let map = db.keyspace("map").unwrap();
@@ -97,16 +105,7 @@ fn a_prepared_transaction_with_entries_that_expire_keeps_no_open_from_succeeding
 fn an_operand_over_an_entry_that_expires_is_the_same_for_all_readers() {
     let folder = tempfile::tempdir().unwrap();
     let clock = TurnedClock::at(1000);
-    let db = open(folder.path(), &clock);
-    let map = db.keyspace("map").unwrap();
-    let transaction = db.transaction();
-    transaction
-        .insert_with_ttl(&map, "key", "value", milliseconds(10))
-        .unwrap();
-    transaction.prepare("both").unwrap();
-    drop((map, db));
-    let db = Db::open(folder.path(), with_operator(&clock)).unwrap();
-    db.prepared_transaction("both").unwrap().commit().unwrap();
+    let db = open_with_both(folder.path(), &clock);
     let map = db.keyspace("map").unwrap();
     map.merge("key", 7_u64.to_le_bytes()).unwrap();
     for now in [1000, 1010] {

@@ -1,8 +1,9 @@
 //! The background jobs and their order.
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
-//! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush; allocate filter bits that an open has
-//! left; seal value logs; prepare the next log, or mark an idle one; write what gets have folded; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
+//! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush;
+//! allocate filter bits that an open has left; seal value logs; prepare the next log, or mark an idle one; write what
+//! gets have folded; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
 //! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
 //! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
