@@ -139,10 +139,16 @@ fn caption(level: &LevelStats) -> String {
             100.0 * level.bytes as f64 / capacity as f64
         ),
     };
-    let tombstones = match level.tombstones {
+    let counted = |count: u64, what: &str| match count {
         0 => String::new(),
-        count => format!(", {}", plural(count, "tombstone")),
+        count => format!(", {}", plural(count, what)),
     };
+    let tombstones = counted(
+        level.tombstones.saturating_sub(level.range_tombstones),
+        "tombstone",
+    );
+    let ranges = counted(level.range_tombstones, "range tombstone");
+    let operands = counted(level.operands, "operand");
     let expiring = match level.expiring_entries {
         0 => String::new(),
         count => format!(
@@ -152,7 +158,7 @@ fn caption(level: &LevelStats) -> String {
         ),
     };
     format!(
-        "{:>9}{fraction}  {}, {}{tombstones}{expiring}",
+        "{:>9}{fraction}  {}, {}{tombstones}{ranges}{operands}{expiring}",
         human_bytes(level.bytes),
         plural(level.files as u64, "file"),
         plural(level.entries, "entry"),

@@ -93,6 +93,14 @@ metrics! { LIFETIME of LifetimeStats:
         "Bytes of tables read by consolidations.";
     Counter "windrow_trivial_moves_total" trivial_moves,
         "Files moved down a level by an edit alone.";
+    Counter "windrow_range_deletes_total" range_deletes, "Range deletes that callers wrote.";
+    Counter "windrow_transactions_committed_total" transactions_committed,
+        "Transactions committed, prepared ones included.";
+    Counter "windrow_conflicts_total" conflicts,
+        "Commits of transactions, and changes of one key, that failed with a conflict.";
+    Counter "windrow_deadlocks_total" deadlocks, "Requests of locks that failed with a deadlock.";
+    Counter "windrow_lock_timeouts_total" lock_timeouts,
+        "Requests of locks that failed because the lock was not free in time.";
     Counter "windrow_operands_total" operands, "Operands of merge operators that callers wrote.";
     Counter "windrow_folded_entries_total" entries_folded,
         "Entries that flushes and compactions folded into others.";
@@ -131,6 +139,8 @@ metrics! { LIFETIME of LifetimeStats:
 }
 
 metrics! { DATABASE of Stats:
+    Gauge "windrow_prepared_transactions" prepared_transactions,
+        "Transactions that are prepared and wait for their end.";
     Gauge "windrow_sequence_number" sequence, "The newest visible sequence number.";
     Gauge "windrow_disk_bytes" disk_bytes,
         "Bytes of all files of the database, with the reserve.";
@@ -174,7 +184,9 @@ metrics! { LEVELS of LevelStats:
     Gauge "windrow_level_capacity_bytes" capacity,
         "Bytes above which a level is compacted; 0 for level 0, which counts runs.";
     Gauge "windrow_level_entries" entries, "Entries, tombstones included.";
-    Gauge "windrow_level_tombstones" tombstones, "Tombstones.";
+    Gauge "windrow_level_tombstones" tombstones, "Tombstones, range tombstones included.";
+    Gauge "windrow_level_range_tombstones" range_tombstones, "Range tombstones.";
+    Gauge "windrow_level_operands" operands, "Operands that no compaction has folded yet.";
     Gauge "windrow_level_expiring_entries" expiring_entries, "Entries that expire.";
     Gauge "windrow_level_expiring_bytes" expiring_bytes,
         "Bytes of keys and values of entries that expire.";

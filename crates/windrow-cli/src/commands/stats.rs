@@ -123,6 +123,11 @@ fn totals(stats: &Stats) -> Table {
         ("compactions", done.compactions),
         ("segments appended", done.appends),
         ("trivial moves", done.trivial_moves),
+        ("range deletes written", done.range_deletes),
+        ("transactions committed", done.transactions_committed),
+        ("conflicts", done.conflicts),
+        ("deadlocks", done.deadlocks),
+        ("lock timeouts", done.lock_timeouts),
         ("operands written", done.operands),
         ("entries folded", done.entries_folded),
         ("folds failed", done.folds_failed),
@@ -144,11 +149,14 @@ fn totals(stats: &Stats) -> Table {
             human_bytes(stats.disk_bytes),
         ),
     ];
+    let prepared = stats.prepared_transactions;
+    let prepared = (prepared > 0).then(|| ("prepared transactions", human_count(prepared)));
     let of_bytes = of_bytes.into_iter().filter(|(_, bytes)| *bytes > 0);
     let of_counts = of_counts.into_iter().filter(|(_, count)| *count > 0);
     pairs(
         state
             .into_iter()
+            .chain(prepared)
             .chain(of_bytes.map(|(name, bytes)| (name, human_bytes(bytes))))
             .chain(of_counts.map(|(name, count)| (name, human_count(count)))),
     )
@@ -225,6 +233,8 @@ fn levels_table(stats: &Stats) -> Table {
         right(&"capacity"),
         right(&"entries"),
         right(&"tombstones"),
+        right(&"of ranges"),
+        right(&"operands"),
         right(&"expiring"),
         right(&"expiring bytes"),
     ]);
@@ -249,6 +259,8 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_bytes(level.capacity)),
                 right(&human_count(level.entries)),
                 right(&human_count(level.tombstones)),
+                right(&human_count(level.range_tombstones)),
+                right(&human_count(level.operands)),
                 right(&human_count(level.expiring_entries)),
                 right(&human_bytes(level.expiring_bytes)),
             ]);

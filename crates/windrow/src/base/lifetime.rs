@@ -144,6 +144,16 @@ counters! {
     /// Those that were not written: the operand was not the newest entry of its key any more, or the key was locked, or
     /// the write would have had to wait, or too many were waiting.
     folds_dropped = 37;
+    /// Transactions committed, those included that were prepared first or have written nothing.
+    transactions_committed = 38;
+    /// Commits, preparations, reads under locks and changes of one key that failed with `Conflict`. Each try counts.
+    conflicts = 39;
+    /// Requests of locks that failed with `Deadlock`.
+    deadlocks = 40;
+    /// Requests of locks that failed with `TimedOut`.
+    lock_timeouts = 41;
+    /// Range deletes that callers wrote.
+    range_deletes = 42;
 }
 
 impl LifetimeStats {

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{LifetimeCounters, Striped};
+use crate::base::{Error, ErrorKind, LifetimeCounters, Striped};
 use crate::engine::admin::stats::{StallStats, Stats};
 use crate::policy::StallCause;
 use crate::table::ReadCounters;
@@ -151,11 +151,27 @@ impl Counters {
         stats.judged_failed = totals.judged_failed;
         stats.folds_kept = totals.folds_kept;
         stats.folds_dropped = totals.folds_dropped;
+        stats.transactions_committed = totals.transactions_committed;
+        stats.conflicts = totals.conflicts;
+        stats.deadlocks = totals.deadlocks;
+        stats.lock_timeouts = totals.lock_timeouts;
+        stats.range_deletes = totals.range_deletes;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)
             .map(|(cause, counters)| counters.sum(*cause))
             .collect();
+    }
+
+    /// Counts `error`, with which a transaction or a change of one key has failed.
+    #[cold]
+    pub(super) fn add_refusal(&self, error: &Error) {
+        match error.kind() {
+            ErrorKind::Conflict => add(&self.conflicts, 1),
+            ErrorKind::Deadlock => add(&self.deadlocks, 1),
+            ErrorKind::TimedOut => add(&self.lock_timeouts, 1),
+            _ => {}
+        }
     }
 
     /// Counts one stall of a writer.

@@ -310,6 +310,7 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("entries", segment.entries)
                 .number("tombstones", segment.tombstones)
                 .number("range_tombstones", segment.range_tombstones.into())
+                .number("operands", segment.operands)
                 .bytes("smallest", segment.smallest())
                 .bytes("largest", segment.largest())
                 .number("sequence_min", segment.sequence_min)

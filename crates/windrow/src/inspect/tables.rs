@@ -474,6 +474,7 @@ fn properties_record(handle: Handle, properties: &Properties) -> Record<'_> {
         .bytes("largest", &properties.largest)
         .number("entries", properties.entries)
         .number("tombstones", properties.tombstones)
+        .number("operands", properties.operands)
         .number("sequence_min", properties.sequence_min)
         .number("sequence_max", properties.sequence_max)
         .number("logical_bytes", properties.logical_bytes)

@@ -344,6 +344,9 @@ const HAS_RANGE_TOMBSTONES: u64 = 8;
 /// Added to the same if a description of the entries that expire follows.
 const HAS_EXPIRING: u64 = 16;
 
+/// Added to the same if a count of operands follows.
+const HAS_OPERANDS: u64 = 32;
+
 fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
@@ -364,6 +367,11 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     } else {
         0
     };
+    marked += if segment.operands > 0 {
+        HAS_OPERANDS
+    } else {
+        0
+    };
     put_varint(buffer, marked);
     for unit in units {
         put_varint(buffer, *unit);
@@ -373,6 +381,9 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     }
     if let Some(expiring) = &segment.expiring {
         expiring.encode(buffer);
+    }
+    if segment.operands > 0 {
+        put_varint(buffer, segment.operands);
     }
     buffer.extend_from_slice(&segment.footer_checksum.to_le_bytes());
     segment.references.encode(buffer);
@@ -394,6 +405,7 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
         overwrites: 0,
         filter_units: [0; FILTER_UNITS_MAX],
         range_tombstones: 0,
+        operands: 0,
         expiring: None,
         footer_checksum: 0,
         references: SegmentReferences::default(),
@@ -416,6 +428,9 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     if expiring > segment.entries - segment.tombstones {
         return Err(start.error("a segment with more entries that expire than values"));
     }
+    if segment.operands > segment.entries - segment.tombstones - expiring {
+        return Err(start.error("a segment with more operands than other entries"));
+    }
     if segment.smallest() > segment.largest() {
         return Err(start.error("a segment whose smallest key is above its largest"));
     }
@@ -428,11 +443,12 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     Ok(segment)
 }
 
-/// Reads the lengths of the filter units, the number of range tombstones, and what is known of entries that expire.
+/// Reads the lengths of the filter units, the number of range tombstones, what is known of entries that expire, and the
+/// number of operands.
 fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(), DecodeError> {
     let most = FILTER_UNITS_MAX as u64;
     let start = reader.clone();
-    let all_marks = HAS_RANGE_TOMBSTONES | HAS_EXPIRING;
+    let all_marks = HAS_RANGE_TOMBSTONES | HAS_EXPIRING | HAS_OPERANDS;
     let marked = reader.varint_at_most(all_marks + most, "count of filter units")?;
     let count = marked & !all_marks;
     if count > most {
@@ -455,6 +471,13 @@ fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(),
     }
     if marked & HAS_EXPIRING != 0 {
         segment.expiring = Some(Box::new(Expiring::read(reader)?));
+    }
+    if marked & HAS_OPERANDS != 0 {
+        let start = reader.clone();
+        segment.operands = reader.varint("count of operands")?;
+        if segment.operands == 0 {
+            return Err(start.error("a count of operands that is zero"));
+        }
     }
     Ok(())
 }

@@ -75,6 +75,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         && properties.transient.is_none()
         && properties.logs.is_none()
         && properties.ranges.is_none()
+        && properties.operands == 0
         && properties.entries > 0
         && properties
             .tombstones
@@ -100,6 +101,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         filter_units: footer.filters.map(|unit| unit.length),
         footer_checksum,
         range_tombstones: 0,
+        operands: 0,
         expiring: properties.expiring,
         references: SegmentReferences::new(None, None),
     };

@@ -5,7 +5,7 @@
 //! - each block's checksum and form, through [`ReadAhead`], and each index partition's;
 //! - entries ascend strictly, across blocks too, and each block stays within its separators;
 //! - each key passes the filter;
-//! - entries, tombstones, bytes, references, range tombstones, first and last key and sequence bounds are as the
+//! - entries, tombstones, operands, bytes, references, range tombstones, first and last key and sequence bounds are as the
 //!   properties and the lists of the segment say;
 //! - each value in a value file is sound;
 //! - later segments hold newer entries of each key.
@@ -205,6 +205,7 @@ impl SegmentCheck<'_> {
         let tally = &mut self.tally;
         tally.entries += 1;
         tally.tombstones += u64::from(trailer.is_tombstone());
+        tally.operands += u64::from(trailer.is_operand());
         let noted = self.references.note(trailer, value);
         tally.logical_bytes += key.len() as u64 + noted.map_err(|error| error.what)?;
         tally.sequence_min = tally.sequence_min.min(sequence);

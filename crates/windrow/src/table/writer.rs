@@ -265,6 +265,7 @@ impl TableWriter {
         }
         properties.entries += 1;
         properties.tombstones += u64::from(trailer.is_tombstone());
+        properties.operands += u64::from(trailer.is_operand());
         properties.sequence_min = properties.sequence_min.min(sequence);
         properties.sequence_max = properties.sequence_max.max(sequence);
         properties.logical_bytes += key.len() as u64 + value_bytes;
@@ -449,6 +450,7 @@ impl TableWriter {
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
             range_tombstones: properties.ranges.map_or(0, |ranges| ranges.count),
+            operands: properties.operands,
             expiring: properties.expiring,
             references: SegmentReferences::new(properties.transient, logs),
         });

@@ -7,6 +7,7 @@ mod anomalies;
 #[path = "../common/mod.rs"]
 mod common;
 mod conflicts;
+mod counts;
 mod cursors;
 mod locking_anomalies;
 mod locks;

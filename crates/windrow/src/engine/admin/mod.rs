@@ -158,6 +158,7 @@ impl Engine {
             sequence: self.visible.load(Ordering::Acquire),
             memory: self.memory(),
             lifetime: self.catalog.lifetime(),
+            prepared_transactions: self.prepared.count(),
             reserve_bytes: self.reserve.held_bytes(),
             is_disk_full: self.reserve.is_full(),
             ..Stats::default()
@@ -228,6 +229,8 @@ fn keyspace_stats(
             capacity: if level == 0 { 0 } else { capacities[level] },
             entries: sum(Measure::Entries),
             tombstones: sum(Measure::Tombstones),
+            range_tombstones: sum(Measure::RangeTombstones),
+            operands: sum(Measure::Operands),
             expiring_entries: sum(Measure::ExpiringEntries),
             expiring_bytes: sum(Measure::ExpiringBytes),
             gets_answered: keyspace.answered.sum(level),

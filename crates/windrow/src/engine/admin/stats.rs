@@ -65,6 +65,8 @@ pub struct Stats {
     pub trivial_moves: u64,
     /// Operands that callers wrote.
     pub operands: u64,
+    /// Range deletes that callers wrote.
+    pub range_deletes: u64,
     /// Entries that flushes and compactions have folded into others: operands, and the entries below them.
     pub entries_folded: u64,
     /// Folds of flushes and compactions that the merge operator has failed, or whose value is damaged. The operands
@@ -94,6 +96,17 @@ pub struct Stats {
     /// Those that were not written: the operand was not the newest entry of its key any more, or the key was locked, or
     /// the write would have had to wait, or too many were waiting.
     pub folds_dropped: u64,
+    /// Transactions committed, those included that were prepared first or have written nothing.
+    pub transactions_committed: u64,
+    /// Commits, preparations, reads under locks and changes of one key that failed with `Conflict`. Each try counts. Plain
+    /// writes to keys that a prepared transaction holds do not.
+    pub conflicts: u64,
+    /// Requests of locks that failed with `Deadlock`.
+    pub deadlocks: u64,
+    /// Requests of locks that failed with `TimedOut`.
+    pub lock_timeouts: u64,
+    /// Transactions that are prepared now.
+    pub prepared_transactions: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and
@@ -295,6 +308,10 @@ pub struct LevelStats {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
+    /// Range tombstones among these.
+    pub range_tombstones: u64,
+    /// Operands that no compaction has folded yet.
+    pub operands: u64,
     /// Entries that expire, those included that have expired and that no compaction has met since.
     pub expiring_entries: u64,
     /// Bytes of their keys and values before compression, wherever the values are.

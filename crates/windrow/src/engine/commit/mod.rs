@@ -126,10 +126,15 @@ impl Engine {
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<()> {
-        if condition.active.is_none() {
-            self.check_early(&mut condition, write)?;
+        let checked = match condition.active {
+            None => self.check_early(&mut condition, write),
+            Some(_) => Ok(()),
+        };
+        let outcome = checked.and_then(|()| self.commit_if(Some(&condition), write, durability));
+        if let Err(error) = &outcome {
+            self.counters.add_refusal(error);
         }
-        self.commit_if(Some(&condition), write, durability)
+        outcome
     }
 
     fn commit_if(
@@ -166,8 +171,10 @@ impl Engine {
         let inserted = self.commit_admitted(condition, write, durability)?;
         counters::add(&self.counters.user_bytes, inserted.user_bytes);
         counters::add(&self.counters.user_writes, u64::from(write.count()));
-        if inserted.operands > 0 {
-            counters::add(&self.counters.operands, inserted.operands);
+        if inserted.operands | inserted.range_deletes > 0 {
+            counters::add(&self.counters.operands, inserted.operands.into());
+            let range_deletes = inserted.range_deletes.into();
+            counters::add(&self.counters.range_deletes, range_deletes);
         }
         Ok(())
     }

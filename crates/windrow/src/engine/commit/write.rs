@@ -38,7 +38,8 @@ pub(crate) enum Write<'a> {
 pub(crate) struct Inserted {
     /// The bytes of keys and values.
     pub(crate) user_bytes: u64,
-    pub(crate) operands: u64,
+    pub(crate) operands: u32,
+    pub(crate) range_deletes: u32,
     /// Whether a memtable has become full.
     pub(crate) is_full: bool,
 }
@@ -48,7 +49,11 @@ impl Inserted {
     fn add(&mut self, keyspace: &KeyspaceCore, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.is_full |= keyspace.insert(key, trailer, value);
         self.user_bytes += (key.len() + value.len()) as u64;
-        self.operands += u64::from(trailer.is_operand());
+        if trailer.is_operand() {
+            self.operands += 1;
+        } else if trailer.is_range_tombstone() {
+            self.range_deletes += 1;
+        }
     }
 }
 

@@ -260,7 +260,9 @@ impl TransactionLocks {
             held.is_covered = true;
         } else if held.since < read.since && engine.has_changed(keyspace, key, held.since)? {
             let what = "was changed by a write without a lock";
-            return Err(Error::conflicting(&keyspace.name(), key, what));
+            let error = Error::conflicting(&keyspace.name(), key, what);
+            engine.counters.add_refusal(&error);
+            return Err(error);
         }
         held.is_read = true;
         let found = if held.point.is_some() || (read.is_found && read.expiry.is_some()) {
@@ -372,6 +374,8 @@ impl Engine {
                 (ErrorKind::Deadlock, what)
             }
         };
-        Error::conflicting(&keyspace.name(), key, &what).with_kind(kind)
+        let error = Error::conflicting(&keyspace.name(), key, &what).with_kind(kind);
+        self.counters.add_refusal(&error);
+        error
     }
 }

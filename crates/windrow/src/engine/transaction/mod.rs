@@ -43,7 +43,7 @@ use std::time::Duration;
 use super::commit::condition::Condition;
 use super::commit::read_set::ReadSet;
 use super::locks::Mode;
-use super::{Engine, KeyspaceCore, SnapshotPoint, Stored};
+use super::{Engine, KeyspaceCore, SnapshotPoint, Stored, counters};
 use crate::base::limits::TRANSACTION_READS_BYTES_MAX;
 use crate::base::{Error, Expiry, Held, Moment, Result, SequenceNumber};
 use crate::merge_operator::Chain;
@@ -381,6 +381,12 @@ impl TransactionCore {
     /// # Errors
     /// As [`Engine::commit`]; with nothing written, `Conflict`, or `InvalidArgument` if the transaction has read too much.
     pub(crate) fn commit(self, engine: &Engine, durability: Durability) -> Result<()> {
+        self.commit_and_release(engine, durability)?;
+        counters::add(&engine.counters.transactions_committed, 1);
+        Ok(())
+    }
+
+    fn commit_and_release(self, engine: &Engine, durability: Durability) -> Result<()> {
         self.check_cursors()?;
         let writes = self.writes.take();
         let locks = self.locks.as_ref();
@@ -391,7 +397,8 @@ impl TransactionCore {
         let condition = self.condition()?;
         if writes.is_empty() {
             engine.check_open()?;
-            return engine.check_reads(&condition); // I2
+            let checked = engine.check_reads(&condition); // I2
+            return checked.inspect_err(|error| engine.counters.add_refusal(error));
         }
         let encoded = writes.encode();
         drop(writes);

@@ -32,7 +32,7 @@ use crate::codec::reader::DecodeError;
 use crate::engine::commit::condition::Condition;
 use crate::engine::commit::read_set::ReadSet;
 use crate::engine::locks::{Hold, LockName, Mode, Owner};
-use crate::engine::{Engine, KeyspaceCore, Write};
+use crate::engine::{Engine, KeyspaceCore, Write, counters};
 use crate::log::batch::put_entry;
 use crate::options::{Durability, Isolation};
 use crate::read::visible::KeyRange;
@@ -77,6 +77,11 @@ impl PreparedTransactions {
         let named = self.0.lock();
         let prepared = named.iter().filter(|it| !matches!(it.1, Named::Preparing));
         prepared.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.names().len() as u64
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
@@ -210,7 +215,9 @@ impl TransactionCore {
         }
         let owner = locks.owner();
         if let Err(other) = engine.holds.add(owner, &hold) {
-            return Err(engine.held(other.keyspace, &other.key));
+            let error = engine.held(other.keyspace, &other.key);
+            engine.counters.add_refusal(&error);
+            return Err(error);
         }
         // I1
         in_use.kept = Some(Kept {
@@ -301,7 +308,9 @@ impl Engine {
     /// # Errors
     /// `NotFound` if there is none; otherwise as those of a batch. The transaction stays prepared if nothing was written.
     pub(crate) fn commit_prepared(&self, name: &str, durability: Durability) -> Result<()> {
-        self.end_prepared(name, |owner| self.commit_record(name, owner, durability))
+        self.end_prepared(name, |owner| self.commit_record(name, owner, durability))?;
+        counters::add(&self.counters.transactions_committed, 1);
+        Ok(())
     }
 
     /// Rolls back the prepared transaction `name`.

@@ -11,7 +11,7 @@ use crate::base::{FileNumber, KeyspaceId, Totals};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
-use crate::table::{FenceKeys, FileMeta, SegmentMeta};
+use crate::table::{Expiring, FenceKeys, FileMeta, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 fn encode(edit: &Edit) -> Vec<u8> {
@@ -35,6 +35,13 @@ fn one_of_each() -> Edit {
     refer_to_log(&mut to_log, 300, 2);
     second.references = to_log.segments[0].references.clone();
     second.offset = 16384;
+    second.range_tombstones = 3;
+    second.operands = 6;
+    second.expiring = Some(Box::new(Expiring {
+        entries: 1,
+        bytes: 7,
+        moments: [100; Expiring::PARTS + 1],
+    }));
     two_segments.segments.push(second.clone());
     Edit {
         records: vec![
@@ -229,11 +236,13 @@ fn impossible_segments_and_files_are_refused() {
         segment,
     };
     let sound = file(7, b"b", b"c", (4, 9));
-    let segments: [(&str, Damage<SegmentMeta>); 6] = [
+    let segments: [(&str, Damage<SegmentMeta>); 8] = [
         ("end overflows", |segment| segment.offset = u64::MAX - 4095),
         ("unaligned", |segment| segment.offset = 4097),
         ("entries", |segment| segment.entries = 0),
         ("tombstones", |segment| segment.tombstones = 11),
+        ("range tombstones", |segment| segment.range_tombstones = 4),
+        ("operands", |segment| segment.operands = 8),
         ("keys", |segment| segment.keys = FenceKeys::new(b"b", b"a")),
         ("sequences", |segment| segment.sequence_max = 3),
     ];

@@ -31,6 +31,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) footer_checksum: u32,
     /// How many of its entries are range tombstones; they are among the tombstones too.
     pub(crate) range_tombstones: u32,
+    /// How many of its entries are operands.
+    pub(crate) operands: u64,
     /// Its entries that expire, if there are any.
     pub(crate) expiring: Option<Box<Expiring>>,
     pub(crate) references: SegmentReferences,
@@ -226,6 +228,11 @@ impl FileMeta {
     /// The range tombstones of all segments.
     pub(crate) fn range_tombstones(&self) -> u64 {
         self.sum(|segment| segment.range_tombstones.into())
+    }
+
+    /// The operands of all segments.
+    pub(crate) fn operands(&self) -> u64 {
+        self.sum(|segment| segment.operands)
     }
 
     /// The logical bytes of all segments.

@@ -37,6 +37,8 @@ const EXPIRING: u64 = 18;
 const TRANSIENT_REFERENCES: u64 = 19;
 /// The sums of the references to value logs; absent if there are none.
 const LOG_REFERENCES: u64 = 20;
+/// The operands; absent if there are none.
+const OPERANDS: u64 = 21;
 
 /// The properties of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +58,7 @@ pub(crate) struct Properties {
     pub(crate) blocks: u64,
     /// The block of its range tombstones, if there are any.
     pub(crate) ranges: Option<RangeBlock>,
+    pub(crate) operands: u64,
     /// The entries that expire, if there are any.
     pub(crate) expiring: Option<Box<Expiring>>,
     /// The references of the entries to transient logs, if there are any.
@@ -112,6 +115,12 @@ impl Properties {
             body.clear();
             logs.encode(&mut body);
             put_varint(output, LOG_REFERENCES);
+            put_bytes(output, &body);
+        }
+        if self.operands > 0 {
+            body.clear();
+            put_varint(&mut body, self.operands);
+            put_varint(output, OPERANDS);
             put_bytes(output, &body);
         }
     }
@@ -181,6 +190,13 @@ impl Properties {
                     properties.logs = Some(sums.ok_or_else(malformed)?);
                     continue;
                 }
+                OPERANDS => {
+                    properties.operands = number(u64::MAX)?;
+                    if properties.operands == 0 {
+                        return Err(start.error("a property of a table is malformed"));
+                    }
+                    continue;
+                }
                 OPTIONAL_TAGS.. => continue,
                 _ => return Err(start.unsupported("a table has an unknown property")),
             }
@@ -209,6 +225,7 @@ impl Properties {
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
             && self.ranges.map_or(0, |ranges| ranges.count) == meta.range_tombstones
+            && self.operands == meta.operands
             && self.expiring == meta.expiring
             && meta
                 .references
@@ -274,6 +291,7 @@ mod tests {
             })),
             transient: references.transient(),
             logs: references.logs().log_sums(),
+            operands: 300,
             ..sample()
         };
         let transient: Vec<_> = properties
@@ -314,6 +332,9 @@ mod tests {
             (LOG_REFERENCES, &[0, 1, 7, 1]),
             (LOG_REFERENCES, &[1, 1, 7]),
             (LOG_REFERENCES, &[1, 1, 7, 1, 0]),
+            (OPERANDS, &[0]),
+            (OPERANDS, &[]),
+            (OPERANDS, &[1, 1]),
         ] {
             let mut payload = Vec::new();
             sample().encode(&mut payload);

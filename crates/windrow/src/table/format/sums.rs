@@ -16,6 +16,7 @@ pub(crate) enum Measure {
     Entries,
     Tombstones,
     RangeTombstones,
+    Operands,
     /// Bytes in transient logs that the entries refer to.
     TransientBytes,
     /// Bytes in value logs that the entries refer to.
@@ -27,12 +28,13 @@ pub(crate) enum Measure {
     SupersededBytes,
 }
 
-const MEASURES: [Measure; 10] = [
+const MEASURES: [Measure; 11] = [
     Measure::Bytes,
     Measure::LogicalBytes,
     Measure::Entries,
     Measure::Tombstones,
     Measure::RangeTombstones,
+    Measure::Operands,
     Measure::TransientBytes,
     Measure::LogBytes,
     Measure::ExpiringEntries,
@@ -84,6 +86,7 @@ impl FileMeta {
             Measure::Entries => self.entries(),
             Measure::Tombstones => self.tombstones(),
             Measure::RangeTombstones => self.range_tombstones(),
+            Measure::Operands => self.operands(),
             Measure::TransientBytes => self.transient_bytes(),
             Measure::LogBytes => self.log_bytes(),
             Measure::ExpiringEntries => self.expiring_entries(),

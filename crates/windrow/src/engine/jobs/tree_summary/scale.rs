@@ -70,6 +70,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
         filter_units: [entries / 8 * 5, entries / 8 * 4, entries / 2, 0],
         footer_checksum: 7,
         range_tombstones: 0,
+        operands: 0,
         expiring: None,
         references: SegmentReferences::default(),
     };
