@@ -79,7 +79,10 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
             .collect();
         threads
             .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+            .try_for_each(|thread| match thread.join() {
+                Ok(outcome) => outcome,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
     })?;
     let mut total = 0;
     for entry in accounts.iter()? {
