@@ -1,8 +1,10 @@
 //! What a bulk load does to the keyspace, to readers and to transactions.
 
 use std::cell::Cell;
+use std::fs;
+use std::path::Path;
 
-use windrow::{Db, ErrorKind};
+use windrow::{Db, ErrorKind, Options};
 
 use crate::{Store, numbered, small, text};
 
@@ -199,14 +201,32 @@ fn tables_go_to_the_deepest_level_with_space_for_them() {
 
 #[test]
 fn entries_are_written_once() {
-    let store = Store::new();
-    store.keyspace.bulk_load(numbered(0, 20_000, 100)).unwrap();
-    store.db.wait_idle().unwrap();
-    let stats = store.db.stats();
-    assert_eq!((stats.bulk_loads, stats.user_writes), (1, 20_000));
-    // Blocks are small here.
-    let amplification = stats.write_amplification();
-    assert!((0.9..1.15).contains(&amplification), "{amplification}");
+    const COUNT: usize = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let keyspace = db.keyspace("data").unwrap();
+    let given = || numbered(0, COUNT, 100);
+    assert_eq!(keyspace.bulk_load(given()).unwrap(), COUNT as u64);
+    db.wait_idle().unwrap();
+    let stats = db.stats();
+    assert_eq!((stats.bulk_loads, stats.user_writes), (1, COUNT as u64));
+    let given = given().map(|(key, value)| key.len() + value.len());
+    let given = given.sum::<usize>() as u64;
+    assert_eq!(stats.user_bytes, given);
+    // By the count of the engine, and by what there is.
+    for written in [stats.written_bytes(), file_bytes(folder.path())] {
+        let amplification = written as f64 / given as f64;
+        assert!((0.9..=1.05).contains(&amplification), "{amplification}");
+    }
+}
+
+/// The bytes of all files of a database, without the space that it keeps back.
+fn file_bytes(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    files
+        .filter(|file| file.file_name() != "RESERVE")
+        .map(|file| file.metadata().unwrap().len())
+        .sum()
 }
 
 #[test]
