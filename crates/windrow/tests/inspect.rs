@@ -9,9 +9,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use windrow::inspect::{self, Field};
-use windrow::{Batch, Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options};
+use windrow::operators::Append;
+use windrow::{
+    Batch, Compression, Db, Durability, ErrorKind, Expiry, KeyspaceOptions, Options, TableWriter,
+};
 
 /// A database with a table of several blocks, edits, and a log with batches.
 fn build(folder: &Path) -> Db {
@@ -169,6 +174,108 @@ fn values_apart_from_their_tables_are_shown() {
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Corruption);
     assert_eq!(lines_with(&text, "value: "), 49, "{text}");
     fs::write(&path, sound).unwrap();
+}
+
+/// What the dumps of all files with this ending show.
+fn dump_all(folder: &Path, ending: &str) -> String {
+    let files = fs::read_dir(folder).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    files
+        .filter(|path| path.to_str().unwrap().ends_with(ending))
+        .map(|path| {
+            let (text, outcome) = dump(&path);
+            outcome.unwrap();
+            text
+        })
+        .collect()
+}
+
+#[test]
+fn operands_and_range_tombstones_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let append = Arc::new(Append::new(*b","));
+    let options = Options::default().with_merge_operator("lists", append);
+    let db = Db::open(folder.path(), options).unwrap();
+    let lists = db.keyspace("lists").unwrap();
+    for number in 0..20 {
+        lists.insert(format!("key{number:02}"), "first").unwrap();
+    }
+    db.flush().unwrap();
+    let write = || {
+        lists.merge("key03", "second").unwrap();
+        lists.delete_range("key05".."key09").unwrap();
+        lists.delete_range("key15"..).unwrap();
+    };
+    write();
+    db.flush().unwrap();
+    let (table, outcome) = dump(&newest(folder.path(), ".table"));
+    outcome.unwrap();
+    for line in [
+        r#"  operand: key "key03", operand_bytes 6, sequence 21"#,
+        r#"  range_tombstone: key "key05", sequence 22, end "key09""#,
+        // It reaches to the last key of all tables.
+        r#"  range_tombstone: key "key15", sequence 23, end "key19\x00""#,
+        r#"  range: start "key05", end "key09", sequence 22"#,
+        "entries 3, tombstones 2, operands 1, ",
+    ] {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    assert_eq!(lines_with(&table, "range: start "), 2, "{table}");
+    write();
+    drop(lists);
+    db.close().unwrap();
+    let log = dump_all(folder.path(), ".wal");
+    for line in [
+        r#"  operand: key "key03", operand_bytes 6, sequence 24, keyspace 1"#,
+        r#"  range_tombstone: key "key05", sequence 25, end "key09", keyspace 1"#,
+        r#"  range_tombstone: key "key15", sequence 26, end "", keyspace 1"#,
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    let manifest = dump_all(folder.path(), ".manifest");
+    let counts = "entries 3, tombstones 2, range_tombstones 2, operands 1, ";
+    assert!(manifest.contains(counts), "{manifest}");
+    let operator = "  merge_operator: keyspace 1, name windrow.append.2c\n";
+    assert!(manifest.contains(operator), "{manifest}");
+}
+
+#[test]
+fn edits_of_names_expiry_and_external_tables_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let keyspace = db.keyspace("old name").unwrap();
+    keyspace.rename("new name").unwrap();
+    // It has expired one second after the beginning of 1970.
+    let expiry = Expiry::At(SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    let expiring = keyspace.with_expiry(expiry);
+    expiring.insert("gone", "value").unwrap();
+    keyspace.insert("stays", "value").unwrap();
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    let path = folder.path().join("elsewhere");
+    let mut writer = TableWriter::create(&path, &Options::default()).unwrap();
+    writer.insert("key", "value").unwrap();
+    writer.finish().unwrap();
+    db.ingest([(&keyspace, &path)]).unwrap();
+    drop((keyspace, expiring));
+    db.close().unwrap();
+    let manifest = dump_all(folder.path(), ".manifest");
+    for line in [
+        "  create_keyspace: keyspace 1, name old name\n",
+        "  rename_keyspace: keyspace 1, name new name\n",
+        "  expired_by: unix_milliseconds 1000\n",
+    ] {
+        assert!(manifest.contains(line), "{line}: {manifest}");
+    }
+    let added = |end: &str| {
+        let mut lines = manifest.lines();
+        let starts = "add_file: keyspace 1, level ";
+        lines.any(|line| line.trim_start().starts_with(starts) && line.ends_with(end))
+    };
+    assert!(added(", sealed yes, external yes"), "{manifest}");
+    assert!(added(", sealed no, external no"), "{manifest}");
+    let tables = dump_all(folder.path(), ".table");
+    let external = r#"  value: key "key", value_bytes 5, sequence 0"#;
+    assert!(tables.contains(external), "{tables}");
 }
 
 #[test]
