@@ -1,11 +1,8 @@
-//! Bulk loads under crashes and faults at each I/O, and beside jobs that are stepped by hand: all of a load, or nothing.
+//! Loads beside jobs that are stepped by hand, and on a full disk; [`all_or_nothing`]: under crashes and faults at each I/O.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod all_or_nothing;
 
 use windrow::{Db, Durability, ErrorKind, Keyspace, Options};
-use windrow_sim::disk::{AfterFailedSync, Effect, Fault, Image, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 use crate::common::{self, Entries, check_sound, entries, on, small};
@@ -58,72 +55,6 @@ fn loaded() -> Entries {
         .collect()
 }
 
-/// Opens what a crash has left of `image`.
-fn recovered(image: &Image, policy: CrashPolicy) -> Entries {
-    let disk = SimDisk::from_image(image.crash(policy));
-    let (db, keyspace) = open(&disk);
-    check_sound(&db);
-    let found = entries(&keyspace);
-    // Recovery has removed what no edit names.
-    let tables = db.stats().keyspaces[0]
-        .levels
-        .iter()
-        .map(|level| level.files)
-        .sum();
-    db.wait_idle().unwrap();
-    let left: usize = tables;
-    assert!(common::count(&disk, "table") <= left + 8);
-    db.close().unwrap();
-    found
-}
-
-#[test]
-fn a_crash_leaves_all_of_a_load_or_nothing() {
-    let disk = SimDisk::new();
-    let (db, keyspace) = open(&disk);
-    fill(&db, &keyspace);
-    // No load flushes it, so the logs stay needed, up to the number of the load.
-    let other = db.keyspace("other").unwrap();
-    other.insert("unflushed", "").unwrap();
-    db.persist().unwrap();
-    let before = entries(&keyspace);
-    keyspace.insert("buffered", "").unwrap();
-    let mut with_buffered = before.clone();
-    with_buffered.insert(b"buffered".to_vec(), Vec::new());
-    let mut after = with_buffered.clone();
-    after.extend(loaded());
-
-    let is_over = Arc::new(AtomicBool::new(false));
-    let images = common::observe(&disk, {
-        let is_over = Arc::clone(&is_over);
-        move |_, image| (image.clone(), is_over.load(Ordering::Relaxed))
-    });
-    keyspace.bulk_load(loaded()).unwrap();
-    is_over.store(true, Ordering::Relaxed);
-    assert_eq!(entries(&keyspace), after);
-    disk.stop_observing();
-    let last = disk.image();
-    let images: Vec<_> = images.try_iter().chain([(last, true)]).collect();
-    assert!(images.len() > 60, "{} changes", images.len());
-    let [mut nothing, mut all] = [0, 0];
-    for (at, (image, is_over)) in images.iter().enumerate() {
-        for policy in CrashPolicy::all(at as u64) {
-            let found = recovered(image, policy);
-            if found == after {
-                all += 1;
-            } else {
-                assert!(!is_over, "a load that has returned is lost at change {at}");
-                assert!(
-                    found == before || found == with_buffered,
-                    "change {at}, {policy:?}"
-                );
-                nothing += 1;
-            }
-        }
-    }
-    assert!(nothing > 100 && all > 3, "{nothing} and {all}");
-}
-
 #[test]
 fn a_write_after_a_load_needs_the_load() {
     let disk = SimDisk::new();
@@ -139,74 +70,6 @@ fn a_write_after_a_load_needs_the_load() {
         ));
         assert_eq!(entries(&keyspace), expected);
         check_sound(&again);
-    }
-}
-
-#[test]
-fn a_fault_leaves_nothing_of_a_load() {
-    let kinds = [
-        (OperationKind::Create, Effect::Io),
-        (OperationKind::Create, Effect::NoSpace),
-        (OperationKind::Write, Effect::Io),
-        (OperationKind::Write, Effect::NoSpace),
-        (OperationKind::Write, Effect::Short),
-        (OperationKind::Write, Effect::Interrupted),
-        (OperationKind::Sync, Effect::Io),
-        (OperationKind::SyncDir, Effect::Io),
-        (OperationKind::Reserve, Effect::NoSpace),
-    ];
-    let mut outcomes: BTreeMap<Option<String>, u32> = BTreeMap::new();
-    for (kind, effect) in kinds {
-        for at in 0.. {
-            let disk = SimDisk::new();
-            let (db, keyspace) = open(&disk);
-            fill(&db, &keyspace);
-            let before = entries(&keyspace);
-            let mut after = before.clone();
-            after.extend(loaded());
-            let fault = Fault::io(kind, at)
-                .with(effect)
-                .then(AfterFailedSync::LostAtCrash);
-            disk.set_faults([fault]);
-            let outcome = keyspace.bulk_load(loaded());
-            let is_hit = !disk.fault_log().is_empty();
-            disk.set_faults([]);
-            let kind = outcome.map_err(|error| error.kind());
-            *outcomes
-                .entry(kind.err().map(|kind| format!("{kind:?}")))
-                .or_default() += 1;
-            let expected = if kind.is_ok() { &after } else { &before };
-            assert_eq!(entries(&keyspace), *expected, "{fault}");
-            // A poisoned database may disagree with its manifest until it is opened again.
-            let is_usable = keyspace.insert("more", "").is_ok();
-            if is_usable {
-                check_sound(&db);
-            }
-            if kind.is_err() && is_usable {
-                // Nothing is left of it, and the next try succeeds.
-                assert_eq!(keyspace.bulk_load(loaded()).unwrap(), 180);
-                after.insert(b"more".to_vec(), Vec::new());
-                assert_eq!(entries(&keyspace), after);
-                check_sound(&db);
-            }
-            drop((keyspace, db));
-            let (again, keyspace) = open(&disk.end_process());
-            let mut found = entries(&keyspace);
-            let has_more = found.remove(&b"more"[..]).is_some();
-            assert!(has_more || !is_usable);
-            after.remove(&b"more"[..]);
-            // A load whose outcome was unknown may count.
-            assert!(found == before || found == after, "{fault}");
-            assert!(found == after || !is_usable, "{fault}");
-            check_sound(&again);
-            if !is_hit {
-                break;
-            }
-        }
-    }
-    for kind in [Some("NoSpace"), Some("Io"), Some("Poisoned"), None] {
-        let count = outcomes.get(&kind.map(str::to_owned));
-        assert!(count > Some(&2), "{kind:?} in {outcomes:?}");
     }
 }
 
