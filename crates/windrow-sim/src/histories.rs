@@ -1,32 +1,51 @@
-//! Histories of transactions over lists, and a check for the anomalies of Adya's thesis, in the way of Elle (Kingsbury
-//! and Alvaro, 2020).
+//! Histories of transactions over lists and registers, and a check for the anomalies of Adya's thesis, in the way of Elle
+//! (Kingsbury and Alvaro, 2020).
 //!
-//! Each key holds a list. A transaction reads lists and appends elements, each of which occurs once in a history. So a
-//! list shows the order of all writes to its key, and a read shows which of them it has seen. From that follow three
-//! kinds of dependencies between committed transactions:
-//! - write-write: one appends the element after that of the other;
-//! - write-read: one reads the last element that the other has appended;
-//! - read-write: one reads a list to which the other appends the next element.
+//! A key holds a list or a register. A transaction reads keys, appends elements to lists, and replaces the values of
+//! registers. Each element and each value occurs once in a history. So a read shows whose write it has seen, a list shows
+//! the order of all writes to its key ([`lists`]), and a transaction that replaces a value which it has read shows which
+//! of both comes later ([`registers`]). From that follow three kinds of dependencies between committed transactions:
+//! - write-write: one writes the version after that of the other;
+//! - write-read: one reads the last version that the other has written;
+//! - read-write: one reads a version that the other follows with its own.
 //!
 //! A fourth one comes from the clock: one has begun after the other had ended. The check knows nothing of the database:
 //! it sees what callers see.
 //!
-//! An absent key is an empty list. So a scan is a read of every key of its range, and the read-write dependency of an
-//! empty list finds phantoms.
+//! An absent key is an empty list, or a register without a value. So a scan is a read of every key of its range, and the
+//! read-write dependency of an absent key finds phantoms.
+
+mod graph;
+mod lists;
+mod registers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The elements that were appended to a key, in order.
+use graph::Graph;
+
+/// The elements that were appended to a key, in order, or the value of a register as the only one.
 pub type List = Vec<u64>;
 
 /// One operation of a transaction, with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// The list of a key was read.
+    /// The list of a key was read, or its register.
     Read(u64, List),
     /// An element was appended to the list of a key.
     Append(u64, u64),
+    /// The register of a key got a value.
+    Write(u64, u64),
+}
+
+impl Step {
+    /// The key and the element of a write.
+    pub fn written(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Read(..) => None,
+            Self::Append(key, element) | Self::Write(key, element) => Some((*key, *element)),
+        }
+    }
 }
 
 /// A transaction that has committed, or may have.
@@ -64,19 +83,7 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// How one transaction depends on another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Dependency {
-    WriteWrite,
-    WriteRead,
-    Clock,
-    ReadWrite,
-}
-
-/// The dependencies of a history: from each transaction to those that come after it.
-type Graph = Vec<BTreeSet<(usize, Dependency)>>;
-
-/// Checks the history of the committed `transactions`; `last` has the lists after all of them.
+/// Checks the history of the committed `transactions`; `last` has the lists and registers after all of them.
 ///
 /// # Errors
 /// The first anomaly that it finds.
@@ -88,19 +95,15 @@ pub fn check(
     for (index, transaction) in transactions.iter().enumerate() {
         check_own_view(index, transaction)?;
     }
-    let writers = writers(transactions)?;
-    check_lists(transactions, last, &writers)?;
-    let graph = graph(transactions, last, &writers);
-    match level {
-        Level::Serializable => find_cycle(&graph, |_| true).map_or(Ok(()), |cycle| {
-            let name = name_of(&graph, &cycle);
-            Err(describe(name, transactions, &cycle))
-        }),
-        Level::Snapshot => check_snapshots(transactions, &graph),
-    }
+    let history = History::new(transactions, last)?;
+    history.check_origins()?;
+    let mut graph = Graph::new(transactions);
+    lists::check(&history, &mut graph)?;
+    registers::check(&history, &mut graph)?;
+    graph.check(level)
 }
 
-/// A transaction sees one list for each key, with its own appends at its end.
+/// A transaction sees one version of each key, with its own writes.
 fn check_own_view(index: usize, transaction: &Transaction) -> Result<(), Anomaly> {
     let mut expected: BTreeMap<u64, List> = BTreeMap::new();
     let mut own: BTreeMap<u64, List> = BTreeMap::new();
@@ -112,6 +115,7 @@ fn check_own_view(index: usize, transaction: &Transaction) -> Result<(), Anomaly
                     list.push(*element);
                 }
             }
+            Step::Write(key, value) => drop(expected.insert(*key, vec![*value])),
             Step::Read(key, list) => {
                 let appended = own.get(key).map_or(&[][..], Vec::as_slice);
                 let is_expected = match expected.get(key) {
@@ -131,24 +135,85 @@ fn check_own_view(index: usize, transaction: &Transaction) -> Result<(), Anomaly
     Ok(())
 }
 
-/// The transaction that has appended each element, and whether the element is its last one for the key.
-type Writers = BTreeMap<u64, (usize, bool)>;
+/// What the checks of lists and of registers need to know.
+struct History<'a> {
+    transactions: &'a [Transaction],
+    last: &'a BTreeMap<u64, List>,
+    /// The transaction that has written each element, and whether that is its last one for the key.
+    writers: BTreeMap<u64, (usize, bool)>,
+    /// The external reads of each transaction.
+    reads: Vec<BTreeMap<u64, &'a [u64]>>,
+    /// The keys of registers. All others are lists.
+    registers: BTreeSet<u64>,
+}
 
-fn writers(transactions: &[Transaction]) -> Result<Writers, Anomaly> {
-    let mut writers = Writers::new();
+impl<'a> History<'a> {
+    fn new(
+        transactions: &'a [Transaction],
+        last: &'a BTreeMap<u64, List>,
+    ) -> Result<Self, Anomaly> {
+        let steps = transactions.iter().flat_map(|it| &it.steps);
+        let register = |step: &Step| match step {
+            Step::Write(key, _) => Some(*key),
+            Step::Read(..) | Step::Append(..) => None,
+        };
+        Ok(Self {
+            transactions,
+            last,
+            writers: writers(transactions)?,
+            reads: transactions.iter().map(external_reads).collect(),
+            registers: steps.filter_map(register).collect(),
+        })
+    }
+
+    /// The transaction that has written `element`.
+    fn writer(&self, element: u64) -> Option<usize> {
+        self.writers.get(&element).map(|(index, _)| *index)
+    }
+
+    /// All external reads: the transaction, the key, and what it has found.
+    fn all_reads(&self) -> impl Iterator<Item = (usize, u64, &'a [u64])> {
+        let reads = self.reads.iter().enumerate();
+        reads.flat_map(|(index, reads)| reads.iter().map(move |(key, list)| (index, *key, *list)))
+    }
+
+    /// Everything that is there, or was read, is the last write of a committed transaction, or follows one in its list.
+    fn check_origins(&self) -> Result<(), Anomaly> {
+        for (key, list) in self.last {
+            for element in list {
+                if !self.writers.contains_key(element) {
+                    return Err(Anomaly {
+                        name: "G1a",
+                        what: format!("element {element} of key {key} was never committed"),
+                    });
+                }
+            }
+        }
+        for (index, key, list) in self.all_reads() {
+            let name = match list.last().map(|element| self.writers.get(element)) {
+                Some(None) => "G1a",
+                Some(Some((_, false))) => "G1b",
+                Some(Some((_, true))) | None => continue,
+            };
+            let what = format!("transaction {index} reads {list:?} of key {key}");
+            return Err(Anomaly { name, what });
+        }
+        Ok(())
+    }
+}
+
+fn writers(transactions: &[Transaction]) -> Result<BTreeMap<u64, (usize, bool)>, Anomaly> {
+    let mut writers = BTreeMap::new();
     for (index, transaction) in transactions.iter().enumerate() {
         let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
-        for step in &transaction.steps {
-            let Step::Append(key, element) = step else {
-                continue;
-            };
-            if let Some(before) = newest.insert(*key, *element) {
+        for (key, element) in transaction.steps.iter().filter_map(Step::written) {
+            if let Some(before) = newest.insert(key, element) {
                 writers.insert(before, (index, false));
             }
-            if writers.insert(*element, (index, true)).is_some() {
+            if writers.insert(element, (index, true)).is_some() {
                 return Err(Anomaly {
                     name: "history",
-                    what: format!("element {element} is appended twice"),
+                    what: format!("element {element} is written twice"),
                 });
             }
         }
@@ -156,214 +221,23 @@ fn writers(transactions: &[Transaction]) -> Result<Writers, Anomaly> {
     Ok(writers)
 }
 
-/// The external reads of a transaction: of each key the list that it found, without its own appends.
+/// The external reads of a transaction: of each key what it found there, without its own writes.
 fn external_reads(transaction: &Transaction) -> BTreeMap<u64, &[u64]> {
     let mut own: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut replaced = BTreeSet::new();
     let mut reads = BTreeMap::new();
     for step in &transaction.steps {
         match step {
             Step::Append(key, _) => *own.entry(*key).or_default() += 1,
-            Step::Read(key, list) => {
+            Step::Write(key, _) => drop(replaced.insert(*key)),
+            Step::Read(key, list) if !replaced.contains(key) => {
                 let found = list.len() - own.get(key).copied().unwrap_or(0).min(list.len());
                 reads.entry(*key).or_insert(&list[..found]);
             }
+            Step::Read(..) => {}
         }
     }
     reads
-}
-
-/// Each list that was read is a beginning of the last one, and ends with the last append of a committed transaction.
-fn check_lists(
-    transactions: &[Transaction],
-    last: &BTreeMap<u64, List>,
-    writers: &Writers,
-) -> Result<(), Anomaly> {
-    for (key, list) in last {
-        for element in list {
-            if !writers.contains_key(element) {
-                return Err(Anomaly {
-                    name: "G1a",
-                    what: format!("element {element} of key {key} was never committed"),
-                });
-            }
-        }
-    }
-    for (element, (index, _)) in writers {
-        let is_there = |step: &Step| match step {
-            Step::Append(key, it) if it == element => {
-                last.get(key).is_some_and(|list| list.contains(element))
-            }
-            _ => true,
-        };
-        if !transactions[*index].steps.iter().all(is_there) {
-            return Err(Anomaly {
-                name: "lost",
-                what: format!("element {element} of transaction {index} is gone"),
-            });
-        }
-    }
-    for (index, transaction) in transactions.iter().enumerate() {
-        for (key, list) in external_reads(transaction) {
-            let whole = last.get(&key).map_or(&[][..], Vec::as_slice);
-            let problem = match list.last().map(|element| writers.get(element)) {
-                _ if !whole.starts_with(list) => Some("incompatible order"),
-                Some(None) => Some("G1a"),
-                Some(Some((_, false))) => Some("G1b"),
-                Some(Some((_, true))) | None => None,
-            };
-            if let Some(name) = problem {
-                return Err(Anomaly {
-                    name,
-                    what: format!("transaction {index} reads {list:?} of key {key}: {whole:?}"),
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The dependencies between transactions, and after them the moments of the clock as further nodes.
-fn graph(transactions: &[Transaction], last: &BTreeMap<u64, List>, writers: &Writers) -> Graph {
-    let mut graph = Graph::new();
-    let mut add = |from: usize, to: usize, dependency| {
-        let length = graph.len().max(from.max(to) + 1);
-        graph.resize_with(length, BTreeSet::new);
-        if from != to {
-            graph[from].insert((to, dependency));
-        }
-    };
-    let writer = |element: &u64| writers.get(element).map(|(index, _)| *index);
-    for list in last.values() {
-        for pair in list.windows(2) {
-            if let (Some(from), Some(to)) = (writer(&pair[0]), writer(&pair[1])) {
-                add(from, to, Dependency::WriteWrite);
-            }
-        }
-    }
-    for (index, transaction) in transactions.iter().enumerate() {
-        for (key, list) in external_reads(transaction) {
-            if let Some(from) = list.last().and_then(writer) {
-                add(from, index, Dependency::WriteRead);
-            }
-            let next = last.get(&key).and_then(|whole| whole.get(list.len()));
-            if let Some(to) = next.and_then(writer) {
-                add(index, to, Dependency::ReadWrite);
-            }
-        }
-    }
-    // A chain of moments: a transaction leads to the moment of its end, and the moment of its beginning leads to it.
-    let mut moments: Vec<(u64, usize, bool)> = Vec::new();
-    for (index, transaction) in transactions.iter().enumerate() {
-        moments.push((transaction.begun, index, true));
-        moments.push((transaction.ended, index, false));
-    }
-    moments.sort_unstable();
-    for (position, (_, index, is_begin)) in moments.into_iter().enumerate() {
-        let moment = transactions.len() + position;
-        add(moment, moment + 1, Dependency::Clock);
-        if is_begin {
-            add(moment, index, Dependency::Clock);
-        } else {
-            add(index, moment, Dependency::Clock);
-        }
-    }
-    graph
-}
-
-/// A shortest path from `from` to `to` along dependencies that `takes`.
-fn path(
-    graph: &Graph,
-    from: usize,
-    to: usize,
-    takes: impl Fn(Dependency) -> bool,
-) -> Option<Vec<usize>> {
-    let mut before = vec![None; graph.len()];
-    let mut queue = std::collections::VecDeque::from([from]);
-    while let Some(node) = queue.pop_front() {
-        for (next, _) in graph[node].iter().filter(|(_, it)| takes(*it)) {
-            if before[*next].is_some() {
-                continue;
-            }
-            before[*next] = Some(node);
-            if *next == to {
-                let mut path = vec![to];
-                let mut node = node;
-                while node != from {
-                    path.push(node);
-                    node = before[node]?;
-                }
-                path.push(from);
-                path.reverse();
-                return Some(path);
-            }
-            queue.push_back(*next);
-        }
-    }
-    None
-}
-
-/// A cycle along dependencies that `takes`: its nodes, the first one again at the end.
-fn find_cycle(graph: &Graph, takes: impl Fn(Dependency) -> bool) -> Option<Vec<usize>> {
-    // Nodes without a way in are in no cycle; what is left after their removal has one.
-    let mut ways_in = vec![0_usize; graph.len()];
-    for (to, _) in graph.iter().flatten().filter(|(_, it)| takes(*it)) {
-        ways_in[*to] += 1;
-    }
-    let mut free: Vec<_> = (0..graph.len())
-        .filter(|node| ways_in[*node] == 0)
-        .collect();
-    while let Some(node) = free.pop() {
-        for (to, _) in graph[node].iter().filter(|(_, it)| takes(*it)) {
-            ways_in[*to] -= 1;
-            if ways_in[*to] == 0 {
-                free.push(*to);
-            }
-        }
-    }
-    let mut left = (0..graph.len()).filter(|node| ways_in[*node] > 0);
-    left.find_map(|node| path(graph, node, node, &takes))
-}
-
-/// Under snapshot isolation no cycle has fewer than two read-write dependencies in a row.
-fn check_snapshots(transactions: &[Transaction], graph: &Graph) -> Result<(), Anomaly> {
-    let is_forward = |dependency| dependency != Dependency::ReadWrite;
-    if let Some(cycle) = find_cycle(graph, is_forward) {
-        return Err(describe(name_of(graph, &cycle), transactions, &cycle));
-    }
-    for (from, dependencies) in graph.iter().enumerate() {
-        for (to, _) in dependencies.iter().filter(|(_, it)| !is_forward(*it)) {
-            if let Some(mut back) = path(graph, *to, from, is_forward) {
-                back.push(*to);
-                return Err(describe("G-single", transactions, &back));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The name of a cycle, by the dependencies that it needs.
-fn name_of(graph: &Graph, cycle: &[usize]) -> &'static str {
-    let weakest = |pair: &[usize]| {
-        let found = graph[pair[0]].iter().filter(|(to, _)| *to == pair[1]);
-        found.map(|(_, dependency)| *dependency).min()
-    };
-    let needed: Vec<_> = cycle.windows(2).filter_map(weakest).collect();
-    let count = |dependency| needed.iter().filter(|it| **it == dependency).count();
-    match count(Dependency::ReadWrite) {
-        0 if count(Dependency::WriteRead) + count(Dependency::Clock) == 0 => "G0",
-        0 => "G1c",
-        1 => "G-single",
-        _ => "G2",
-    }
-}
-
-fn describe(name: &'static str, transactions: &[Transaction], cycle: &[usize]) -> Anomaly {
-    let nodes = cycle.iter().filter_map(|node| {
-        let transaction = transactions.get(*node)?;
-        Some(format!("{node} {:?}", transaction.steps))
-    });
-    let what = nodes.collect::<Vec<_>>().join(" -> ");
-    Anomaly { name, what }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Histories with one anomaly each.
 
 use super::{Level, Step, Transaction, check};
-use Step::{Append, Read};
+use Step::{Append, Read, Write};
 use std::collections::BTreeMap;
 
 /// The transactions all run at once, unless a test says otherwise.
@@ -132,12 +132,147 @@ fn each_anomaly_is_found() {
             both(Some("incompatible order")),
         ),
     ];
+    check_cases(cases);
+}
+
+fn check_cases(cases: Vec<Case>) {
     for (position, (steps, last, expected)) in cases.into_iter().enumerate() {
         let transactions = at_once(steps);
         let found =
             [Level::Serializable, Level::Snapshot].map(|level| name(&transactions, &last, level));
         assert_eq!(found, expected, "case {position}");
     }
+}
+
+#[test]
+fn each_anomaly_of_registers_is_found() {
+    let both = |name| [name, name];
+    let cases: Vec<Case> = vec![
+        (
+            vec![
+                vec![Write(1, 1)],
+                vec![Read(1, vec![1]), Write(1, 2), Read(1, vec![2])],
+                vec![Read(1, vec![2]), Read(2, vec![]), Write(1, 3), Write(1, 4)],
+            ],
+            vec![(1, &[4])],
+            both(None),
+        ),
+        // The same version is read by both.
+        (
+            vec![
+                vec![Write(1, 1)],
+                vec![Read(1, vec![1]), Write(1, 2)],
+                vec![Read(1, vec![1]), Write(1, 3)],
+            ],
+            vec![(1, &[3])],
+            both(Some("lost update")),
+        ),
+        (
+            vec![
+                vec![Read(1, vec![]), Write(1, 1)],
+                vec![Read(1, vec![]), Write(1, 2)],
+            ],
+            vec![(1, &[2])],
+            both(Some("lost update")),
+        ),
+        // Write skew: each replaces what the other one has read.
+        (
+            vec![
+                vec![Write(1, 1), Write(2, 2)],
+                vec![Read(1, vec![1]), Read(2, vec![2]), Write(1, 3)],
+                vec![Read(1, vec![1]), Read(2, vec![2]), Write(2, 4)],
+            ],
+            vec![(1, &[3]), (2, &[4])],
+            [Some("G2"), None],
+        ),
+        // The same over keys without values.
+        (
+            vec![
+                vec![Read(1, vec![]), Write(2, 2)],
+                vec![Read(2, vec![]), Write(1, 1)],
+            ],
+            vec![(1, &[1]), (2, &[2])],
+            [Some("G2"), None],
+        ),
+        // Write skew over a list and a register.
+        (
+            vec![
+                vec![Read(1, vec![]), Write(2, 2)],
+                vec![Read(2, vec![]), Append(1, 1)],
+            ],
+            vec![(1, &[1]), (2, &[2])],
+            [Some("G2"), None],
+        ),
+        // Read skew.
+        (
+            vec![
+                vec![Write(1, 1), Write(2, 2)],
+                vec![Read(1, vec![1]), Write(1, 3), Read(2, vec![2]), Write(2, 4)],
+                vec![Read(1, vec![1]), Read(2, vec![4])],
+            ],
+            vec![(1, &[3]), (2, &[4])],
+            both(Some("G-single")),
+        ),
+        // Two that see each other.
+        (
+            vec![
+                vec![Write(1, 1), Read(2, vec![2])],
+                vec![Write(2, 2), Read(1, vec![1])],
+            ],
+            vec![(1, &[1]), (2, &[2])],
+            both(Some("G1c")),
+        ),
+        // Half of the second one is there.
+        (
+            vec![
+                vec![Write(1, 1), Write(2, 2)],
+                vec![Read(1, vec![1]), Write(1, 3), Read(2, vec![2]), Write(2, 4)],
+            ],
+            vec![(1, &[3]), (2, &[2])],
+            both(Some("G0")),
+        ),
+        (
+            vec![vec![Write(1, 1)], vec![Read(1, vec![9])]],
+            vec![(1, &[1])],
+            both(Some("G1a")),
+        ),
+        (
+            vec![vec![Write(1, 1), Write(1, 2)], vec![Read(1, vec![1])]],
+            vec![(1, &[2])],
+            both(Some("G1b")),
+        ),
+        (
+            vec![vec![Write(1, 1), Write(1, 2)]],
+            vec![(1, &[1])],
+            both(Some("G1b")),
+        ),
+        (vec![vec![Write(1, 1)]], vec![], both(Some("lost"))),
+        (
+            vec![vec![Write(1, 1), Read(1, vec![])]],
+            vec![(1, &[1])],
+            both(Some("internal")),
+        ),
+    ];
+    check_cases(cases);
+}
+
+#[test]
+fn the_clock_orders_values_that_nobody_reads_before_a_write() {
+    let writes = vec![vec![Write(1, 1)], vec![Write(1, 2)], vec![Read(1, vec![1])]];
+    let mut transactions = at_once(writes);
+    assert_eq!(name(&transactions, &[(1, &[2])], Level::Snapshot), None);
+    (transactions[0].begun, transactions[0].ended) = (1, 2);
+    (transactions[1].begun, transactions[1].ended) = (3, 4);
+    assert_eq!(name(&transactions, &[(1, &[2])], Level::Snapshot), None);
+    // The first value at the end.
+    assert_eq!(
+        name(&transactions, &[(1, &[1])], Level::Snapshot),
+        Some("G0")
+    );
+    // It is read after the second one was acknowledged.
+    (transactions[2].begun, transactions[2].ended) = (5, 6);
+    let found = name(&transactions, &[(1, &[2])], Level::Snapshot);
+    assert_eq!(found, Some("G-single"));
 }
 
 #[test]

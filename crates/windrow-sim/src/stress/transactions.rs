@@ -2,11 +2,12 @@
 //!
 //! A seed chooses which client takes its next step: a read, a scan, an append, a savepoint, a commit. So transactions
 //! overlap in every way, while flushes and compactions run between their steps. Some take locks, without waiting for
-//! them, and some are prepared (`prepared.rs`) and end much later, after crashes, too. An append writes the whole list, or
-//! the element as an operand, or deletes a range of lists and writes them again. Appends by single-key updates,
-//! operands and batches come in between. The power fails during some steps, some processes end, and devices report errors.
+//! them, and some are prepared (`prepared.rs`) and end much later, after crashes, too. Some keys hold lists and some
+//! registers. An append writes the whole list, or the element as an operand, or deletes a range of keys and writes them
+//! again; a register is replaced, most often after a read. Single-key updates, operands and batches come in between. The
+//! power fails during some steps, some processes end, and devices report errors.
 //!
-//! After each open the lists show which transactions have survived:
+//! After each open the keys show which transactions have survived: all up to the last one of which anything is left.
 //! - I1: a transaction survives as a whole or not at all;
 //! - I2: all acknowledged ones survive the end of a process, and a power failure if a synced commit came after them;
 //! - I3: the history of the survivors, over all crashes, has the isolation of the seed ([`histories`]).
@@ -19,7 +20,7 @@ mod prepared;
 
 use super::{Replay, Seeds, setting_of, write_counts};
 use crate::disk::{CrashPolicy, Fault, OperationKind, SimDisk};
-use crate::histories::{self, Level, List, Transaction};
+use crate::histories::{self, Level, List, Step, Transaction};
 use crate::session::{FOLDER, is_device_error, verify};
 use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
@@ -36,6 +37,9 @@ use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Resu
 
 /// Keys of each history, half of them in each keyspace.
 const KEYS: u64 = 10;
+
+/// The first of the keys that hold registers. Those before it hold lists.
+const REGISTERS: u64 = 6;
 
 /// The keyspaces of even and odd keys.
 const NAMES: [&str; 2] = ["even", "odd"];
@@ -188,7 +192,7 @@ impl Store {
         &self.keyspaces[usize::from(key % 2 == 1)]
     }
 
-    /// All lists.
+    /// All lists and registers.
     fn lists(&self) -> Result<BTreeMap<u64, List>> {
         let mut lists = BTreeMap::new();
         for keyspace in &self.keyspaces {
@@ -222,9 +226,18 @@ fn decode(list: &[u8]) -> List {
 }
 
 /// Whether any of `steps` is a write.
-fn writes(steps: &[histories::Step]) -> bool {
-    let is_append = |step: &histories::Step| matches!(step, histories::Step::Append(..));
-    steps.iter().any(is_append)
+fn writes(steps: &[Step]) -> bool {
+    steps.iter().any(|step| step.written().is_some())
+}
+
+/// The step that writes `element` to `key`, which had `list`, and the value that it writes.
+fn write_of(key: u64, list: &[u64], element: u64) -> (Step, Vec<u8>) {
+    if key >= REGISTERS {
+        (Step::Write(key, element), encode(&[element]))
+    } else {
+        let list = [list, &[element]].concat();
+        (Step::Append(key, element), encode(&list))
+    }
 }
 
 impl Run {
@@ -265,7 +278,7 @@ impl Run {
     /// Does something: most often the next step of a client.
     fn operate(&mut self, clients: &mut [Client]) -> Result<()> {
         match self.random.below(400) {
-            0..24 => self.append_alone(),
+            0..24 => self.write_alone(),
             24..36 => {
                 self.runtime.step();
                 Ok(())
@@ -308,34 +321,36 @@ impl Run {
             .pick(&[Durability::Buffered, Durability::Buffered, Durability::Sync])
     }
 
-    /// Appends without a transaction: by an update, by an operand, or by a batch that nothing can come before.
-    fn append_alone(&mut self) -> Result<()> {
+    /// Writes without a transaction: by an update, by a batch that nothing can come before, or without a read.
+    fn write_alone(&mut self) -> Result<()> {
         let (key, element, begun) = (self.random.below(KEYS), self.element(), self.tick());
         let store = self.store();
-        let keyspace = store.keyspace(key);
+        let (keyspace, encoded) = (store.keyspace(key), encode_key(key));
         let mut found = List::new();
-        let mut steps = vec![histories::Step::Append(key, element)];
-        let outcome = if element % 4 == 0 {
-            keyspace.merge(encode_key(key), encode(&[element]))
-        } else {
-            let outcome = if element % 2 == 0 {
-                let append = |old: Option<&[u8]>| {
-                    found = decode(old.unwrap_or_default());
-                    Some(encode(&[&found[..], &[element]].concat()))
+        let (step, whole) = write_of(key, &found, element);
+        let mut steps = vec![step];
+        let outcome = match element % 4 {
+            0 if key >= REGISTERS => keyspace.insert(encoded, whole),
+            0 => keyspace.merge(encoded, whole),
+            kind => {
+                let outcome = if kind == 2 {
+                    let write = |old: Option<&[u8]>| {
+                        found = decode(old.unwrap_or_default());
+                        Some(write_of(key, &found, element).1)
+                    };
+                    keyspace.update(encoded, write).map(drop)
+                } else {
+                    found = decode(&keyspace.get(encoded)?.unwrap_or_default());
+                    let mut batch = Batch::new();
+                    if element % 3 == 0 {
+                        batch.delete_range(keyspace, encoded..encode_key(key + 1))?;
+                    }
+                    batch.insert(keyspace, encoded, write_of(key, &found, element).1)?;
+                    store.db.write(&batch)
                 };
-                keyspace.update(encode_key(key), append).map(drop)
-            } else {
-                found = decode(&keyspace.get(encode_key(key))?.unwrap_or_default());
-                let mut batch = Batch::new();
-                let list = encode(&[&found[..], &[element]].concat());
-                if element % 3 == 0 {
-                    batch.delete_range(keyspace, encode_key(key)..encode_key(key + 1))?;
-                }
-                batch.insert(keyspace, encode_key(key), list)?;
-                store.db.write(&batch)
-            };
-            steps.insert(0, histories::Step::Read(key, found));
-            outcome
+                steps.insert(0, Step::Read(key, found));
+                outcome
+            }
         };
         self.record(steps, begun, Durability::Buffered, outcome)
     }
@@ -343,7 +358,7 @@ impl Run {
     /// Adds a transaction to the history, unless it was refused.
     fn record(
         &mut self,
-        steps: Vec<histories::Step>,
+        steps: Vec<Step>,
         begun: u64,
         durability: Durability,
         outcome: Result<()>,
@@ -405,24 +420,21 @@ impl Run {
         let lists = store
             .lists()
             .expect("the database can be read after a crash");
-        let survives = |recorded: &Recorded| {
-            let mut appends = recorded
-                .transaction
-                .steps
-                .iter()
-                .filter_map(|step| match step {
-                    histories::Step::Append(key, element) => Some((key, element)),
-                    histories::Step::Read(..) => None,
-                });
-            // Half a transaction stays in the history, whose check then finds it (I1).
-            appends.any(|(key, element)| lists.get(key).is_some_and(|list| list.contains(element)))
+        let is_seen = |recorded: &Recorded| {
+            let mut written = recorded.transaction.steps.iter().filter_map(Step::written);
+            let has = |list: &List, element| list.contains(&element);
+            written.any(|(key, element)| lists.get(&key).is_some_and(|list| has(list, element)))
         };
+        // Half a transaction stays in the history, whose check then finds it (I1). A commit that was replaced is not
+        // seen, but the one that has replaced it comes later.
+        let survivors = self.history.iter().rposition(is_seen);
+        let survivors = survivors.map_or(0, |last| last + 1);
         let before = self.history.len();
-        for recorded in &mut self.history {
-            let has_survived = survives(recorded);
+        for (position, recorded) in self.history.iter_mut().enumerate() {
+            let has_survived = position < survivors;
             let must_survive =
                 recorded.is_acknowledged && !(has_power_failed && recorded.is_volatile);
-            // Transactions that only read leave the history: they may have read what was lost.
+            // Those that only read, after the last that has survived, may have read what was lost.
             if writes(&recorded.transaction.steps) {
                 assert!(
                     has_survived || !must_survive,

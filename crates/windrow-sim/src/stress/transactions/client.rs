@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{KEYS, Run, decode, decode_key, encode, encode_key};
+use super::{KEYS, REGISTERS, Run, decode, decode_key, encode, encode_key, write_of};
 use crate::histories::{List, Step};
 use windrow::{Isolation, Keyspace, Result, Savepoint, Transaction};
 
@@ -54,8 +54,8 @@ impl Client {
             4..6 => open.read_several(run, key),
             6..9 => open.scan(run, key),
             9 => open.rewrite(run, key),
-            10 if open.merges => open.merge(run, key),
-            10..15 => open.append(run, key),
+            10 if open.merges && key < REGISTERS => open.merge(run, key),
+            10..15 => open.write(run, key),
             15 => {
                 let savepoint = open.transaction.savepoint();
                 open.savepoint = Some((savepoint, open.steps.len()));
@@ -120,18 +120,28 @@ impl Open {
         Ok(())
     }
 
-    fn append(&mut self, run: &mut Run, key: u64) -> Result<()> {
-        let element = run.element();
+    /// Writes to `key`, after a read of it unless a register is replaced unseen.
+    fn write(&mut self, run: &mut Run, key: u64) -> Result<()> {
         let keyspace = run.store().keyspace(key).clone();
-        let mut list = self.read_list(run, &keyspace, key)?;
-        list.push(element);
-        self.transaction
-            .insert(&keyspace, encode_key(key), encode(&list))?;
-        self.steps.push(Step::Append(key, element));
+        let is_unseen = key >= REGISTERS && run.random.chance(1, 4);
+        let list = if is_unseen {
+            List::new()
+        } else {
+            self.read_list(run, &keyspace, key)?
+        };
+        let element = run.element();
+        self.insert(&keyspace, key, &list, element)
+    }
+
+    /// Writes `element` to `key`, which has `list`.
+    fn insert(&mut self, keyspace: &Keyspace, key: u64, list: &[u64], element: u64) -> Result<()> {
+        let (step, value) = write_of(key, list, element);
+        self.transaction.insert(keyspace, encode_key(key), value)?;
+        self.steps.push(step);
         Ok(())
     }
 
-    /// Appends without a read.
+    /// Appends to a list without a read.
     fn merge(&mut self, run: &mut Run, key: u64) -> Result<()> {
         let element = run.element();
         let keyspace = run.store().keyspace(key);
@@ -141,13 +151,13 @@ impl Open {
         Ok(())
     }
 
-    /// Appends to the list of `first`, deletes a range of lists from there on, and writes all of them again.
+    /// Deletes a range of keys from `first` on, and writes all of them again: to the first one and to registers an element
+    /// more.
     fn rewrite(&mut self, run: &mut Run, first: u64) -> Result<()> {
-        let element = run.element();
         let keyspace = run.store().keyspace(first).clone();
         let end = first + 1 + run.random.below(KEYS);
         let bounds = encode_key(first)..encode_key(end);
-        let mut lists = BTreeMap::new();
+        let mut lists = BTreeMap::from([(first, List::new())]);
         for entry in self.transaction.range(&keyspace, bounds.clone())? {
             let (key, list) = entry?;
             lists.insert(decode_key(&key), decode(&list));
@@ -157,11 +167,14 @@ impl Open {
             self.steps.push(Step::Read(key, list));
         }
         self.transaction.delete_range(&keyspace, bounds)?;
-        lists.entry(first).or_default().push(element);
-        self.steps.push(Step::Append(first, element));
         for (key, list) in lists {
-            self.transaction
-                .insert(&keyspace, encode_key(key), encode(&list))?;
+            if key == first || key >= REGISTERS {
+                let element = run.element();
+                self.insert(&keyspace, key, &list, element)?;
+            } else {
+                self.transaction
+                    .insert(&keyspace, encode_key(key), encode(&list))?;
+            }
         }
         Ok(())
     }

@@ -134,11 +134,9 @@ impl Run {
                 );
             }
             prepared.state = State::Prepared;
-            for step in &prepared.steps {
-                if let Step::Append(key, element) = step {
-                    let is_there = lists.get(key).is_some_and(|list| list.contains(element));
-                    assert!(!is_there, "{name} is prepared, but was committed");
-                }
+            for (key, element) in prepared.steps.iter().filter_map(Step::written) {
+                let is_there = lists.get(&key).is_some_and(|list| list.contains(&element));
+                assert!(!is_there, "{name} is prepared, but was committed");
             }
         }
         self.prepared.retain(|name, prepared| {
