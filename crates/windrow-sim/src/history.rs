@@ -39,6 +39,8 @@ pub enum Operation {
     Drop(String),
     /// `Db::swap_keyspaces`, if both keyspaces exist.
     Swap(String, String),
+    /// `Keyspace::rename`, if the first keyspace exists; refused if the second name is another's.
+    Rename(String, String),
     /// `Db::checkpoint`; the checkpoint is compared and removed.
     Checkpoint,
     /// `Db::wait_idle`.
@@ -135,7 +137,8 @@ impl Generator {
             140..144 if self.loads_in_bulk() => self.bulk_load(),
             0..144 => self.write(),
             144..146 => Operation::Drop(self.keyspace()),
-            146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
+            146..148 => Operation::Swap(self.keyspace(), self.keyspace()),
+            148..150 => Operation::Rename(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,
             152 => Operation::Checkpoint,
             153..156 => Operation::Flush,

@@ -5,7 +5,10 @@ use super::{EXTERNAL, Session};
 use crate::model::{Change, Effect};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use windrow::{Batch, Durability, Expiry, Keyspace, LoadEntry, Result, TableWriter};
+use windrow::{Batch, Durability, Error, Expiry, Keyspace, LoadEntry, Result, TableWriter};
+
+/// The memory of a load of entries in any order: some have several sorted runs.
+const SORT_BYTES: usize = 1 << 10;
 
 /// An entry of a load: a key, a value, and when it expires.
 type Entry<'a> = (&'a Vec<u8>, &'a Vec<u8>, Expiry);
@@ -20,9 +23,7 @@ impl Session {
     ) -> Result<()> {
         let ttl = Duration::from_millis(ttl);
         let handle = keyspace.with_ttl(ttl);
-        // What reads before it writes may fail without a word about what is written. So it does not follow a commit with an
-        // open outcome. Changes of one key have the durability of the database.
-        let reads = !self.unresolved && durability == Durability::Buffered;
+        let reads = self.may_read(durability);
         match ttl.as_millis() % 6 {
             0 => handle.insert_with(key, value, durability),
             1 => {
@@ -50,7 +51,8 @@ impl Session {
         }
     }
 
-    /// Adds these changes, ascending, whose values expire from `moment` on: by a bulk load, or as a file if it was written.
+    /// Adds these changes, ascending, whose values expire from `moment` on: as files if those were written, or by a bulk load,
+    /// some of which get their entries in another order.
     pub(super) fn load(
         &self,
         keyspace: &Keyspace,
@@ -58,40 +60,51 @@ impl Session {
         moment: u64,
         is_written: bool,
     ) -> Result<()> {
-        if is_written {
-            return self.db().ingest([(keyspace, EXTERNAL)]).map(drop);
-        }
-        keyspace.bulk_load(entries(changes, moment)).map(drop)
+        let entries = entries(changes, moment);
+        let loaded = if is_written {
+            self.db().ingest(EXTERNAL.map(|path| (keyspace, path)))
+        } else if changes.len().is_multiple_of(3) {
+            let reversed = entries.rev().map(Ok::<_, Error>);
+            keyspace.try_bulk_load_unsorted(reversed, SORT_BYTES, |_| ())
+        } else {
+            keyspace.bulk_load(entries)
+        };
+        loaded.map(drop)
     }
 
-    /// Writes a table file outside of the database with these changes. Returns whether there is one: not after a commit
-    /// with an open outcome, since an error of its ingestion says nothing about that.
+    /// Writes two table files outside of the database with these changes. Returns whether there are any: not after a commit
+    /// with an open outcome, since an error of their ingestion says nothing about that.
     pub(super) fn write_external(&self, changes: &[Change], moment: u64) -> Result<bool> {
         if self.unresolved || !changes.len().is_multiple_of(2) {
             return Ok(false);
         }
-        // The last one may be there after an error or a crash.
-        let path = Path::new(EXTERNAL);
+        // The last ones may be there after an error or a crash.
         self.disk.edit(|image| {
-            if image.files().iter().any(|file| file == path) {
-                image.remove(path).expect("a listed file exists");
+            for path in EXTERNAL.map(Path::new) {
+                if image.files().iter().any(|file| file == path) {
+                    image.remove(path).expect("a listed file exists");
+                }
             }
         });
         let options = self.setting.on(&self.disk, &self.runtime);
-        let mut writer = TableWriter::create(EXTERNAL, &options)?;
-        for entry in entries(changes, moment) {
-            match entry.expiry() {
-                Some(Expiry::At(time)) => writer.insert_until(entry.key(), entry.value(), time)?,
-                _ => writer.insert(entry.key(), entry.value())?,
+        for (path, changes) in EXTERNAL.iter().zip(changes.chunks(changes.len() / 2)) {
+            let mut writer = TableWriter::create(path, &options)?;
+            for entry in entries(changes, moment) {
+                match entry.expiry() {
+                    Some(Expiry::At(time)) => {
+                        writer.insert_until(entry.key(), entry.value(), time)?;
+                    }
+                    _ => writer.insert(entry.key(), entry.value())?,
+                }
             }
+            writer.finish()?;
         }
-        writer.finish()?;
         Ok(true)
     }
 }
 
 /// What a load adds.
-fn entries(changes: &[Change], moment: u64) -> impl Iterator<Item = Entry<'_>> {
+fn entries(changes: &[Change], moment: u64) -> impl DoubleEndedIterator<Item = Entry<'_>> {
     changes.iter().map(move |(_, key, effect)| match effect {
         Effect::InsertFor(value, ttl) => {
             let time = SystemTime::UNIX_EPOCH + Duration::from_millis(moment + ttl);

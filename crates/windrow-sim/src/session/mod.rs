@@ -28,8 +28,8 @@ pub const FOLDER: &str = "/data/db";
 /// The folder of checkpoints.
 pub const CHECKPOINT: &str = "/data/checkpoint";
 
-/// Where sessions write files that they ingest.
-const EXTERNAL: &str = "/data/external";
+/// Where sessions write files that they ingest together.
+const EXTERNAL: [&str; 2] = ["/data/external-1", "/data/external-2"];
 
 /// More background jobs than any small history needs.
 pub const JOBS_MAX: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use super::held::Held;
 use super::{CHECKPOINT, Session, contents, verify};
-use crate::filtered::seen_change;
+use crate::filtered::{seen_change, seen_value};
 use crate::history::Operation;
 use crate::model::{Change, Contents, EXPIRING, Effect, Status, differences, with_expiry};
 use std::collections::BTreeSet;
@@ -40,6 +40,7 @@ impl Session {
             }
             Operation::Drop(name) => self.drop_keyspace(name),
             Operation::Swap(first, second) => self.swap_keyspaces(first, second),
+            Operation::Rename(name, new) => self.rename_keyspace(name, new),
             Operation::Checkpoint => self.checkpoint(),
             Operation::WaitIdle => self.db().wait_idle(),
             Operation::Step(count) => {
@@ -119,7 +120,7 @@ impl Session {
     /// Drops the keyspace `name`, if it exists. For the model this is a durable commit that removes
     /// every entry. The old handle must refuse everything afterwards.
     fn drop_keyspace(&mut self, name: &str) -> Result<()> {
-        if !self.db().keyspace_names().iter().any(|own| own == name) {
+        if !self.has_keyspace(name) {
             return Ok(());
         }
         let handle = self.keyspace(name)?;
@@ -140,7 +141,7 @@ impl Session {
             session.db().drop_keyspace(name)
         })?;
         self.keyspaces.remove(name);
-        assert!(!self.db().keyspace_names().iter().any(|own| own == name));
+        assert!(!self.has_keyspace(name));
         let refused = [
             handle.get("key").map(drop),
             handle.iter().map(drop),
@@ -156,27 +157,16 @@ impl Session {
 
     /// Swaps two keyspaces, if both exist. For the model this is a durable commit that exchanges their entries.
     fn swap_keyspaces(&mut self, first: &str, second: &str) -> Result<()> {
-        let names = self.db().keyspace_names();
-        if first == second
-            || ![first, second]
-                .iter()
-                .all(|&name| names.iter().any(|own| own == name))
-        {
+        if first == second || !self.has_keyspace(first) || !self.has_keyspace(second) {
             return Ok(());
         }
         let handles = [self.keyspace(first)?, self.keyspace(second)?];
         let contents = self.visible()?;
-        let mut changes = Vec::new();
-        for (name, other) in [(first, second), (second, first)] {
-            let entries = contents.get(name).into_iter().flatten();
-            changes.extend(entries.map(|(key, _)| (name.to_owned(), key.clone(), Effect::Remove)));
-            let entries = contents.get(other).into_iter().flatten();
-            changes.extend(
-                entries.map(|(key, value)| {
-                    (name.to_owned(), key.clone(), Effect::Insert(value.clone()))
-                }),
-            );
-        }
+        let changes = [(first, second), (second, first)].map(|(name, other)| {
+            let removed = removals(&contents, name);
+            removed.chain(insertions(&contents, other, name))
+        });
+        let changes = changes.into_iter().flatten().collect();
         self.change(changes, Status::Durable, |session| {
             session.db().swap_keyspaces(first, second)
         })?;
@@ -185,6 +175,33 @@ impl Session {
         self.keyspaces.insert(second.to_owned(), one);
         self.keyspaces.insert(first.to_owned(), other);
         Ok(())
+    }
+
+    /// Gives the keyspace `name`, if it exists, the name `new`. For the model this is a durable commit that moves its
+    /// entries. A name that another keyspace has is refused.
+    fn rename_keyspace(&mut self, name: &str, new: &str) -> Result<()> {
+        if name == new || !self.has_keyspace(name) {
+            return Ok(());
+        }
+        let handle = self.keyspace(name)?;
+        if self.has_keyspace(new) {
+            return match handle.rename(new) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                outcome => outcome.map(|()| panic!("two keyspaces have the name {new}")),
+            };
+        }
+        let contents = self.visible()?;
+        let removed = removals(&contents, name);
+        let changes = removed.chain(insertions(&contents, name, new)).collect();
+        self.change(changes, Status::Durable, |_| handle.rename(new))?;
+        assert_eq!(handle.name(), new);
+        self.keyspaces.remove(name);
+        self.keyspaces.insert(new.to_owned(), handle);
+        Ok(())
+    }
+
+    fn has_keyspace(&self, name: &str) -> bool {
+        self.db().keyspace_names().iter().any(|own| own == name)
     }
 
     /// Takes a snapshot, begins iterators and keeps them.
@@ -282,8 +299,14 @@ impl Session {
                     self.insert_for(keyspace, (key, value, *ttl), durability)
                 }
                 Effect::Insert(value) => keyspace.insert_with(key, value, durability),
-                Effect::Remove => keyspace.remove_with(key, durability),
+                Effect::Remove => self.remove(keyspace, key, durability),
                 Effect::Append(operand) => keyspace.merge_with(key, operand, durability),
+                // No key is below this one.
+                Effect::DeleteRange(end)
+                    if end.is_empty() && *key == [0] && durability == Durability::Buffered =>
+                {
+                    keyspace.clear()
+                }
                 Effect::DeleteRange(end) => {
                     keyspace.delete_range_with::<&[u8]>(range(key, end), durability)
                 }
@@ -304,8 +327,44 @@ impl Session {
                 }
             }
         }
+        if changes.len().is_multiple_of(2) {
+            // As another process would get it.
+            batch = self.db().batch_from_bytes(&batch.to_bytes())?;
+        }
         self.db().write_with(&batch, durability)
     }
+
+    /// Removes `key`. Some removals return what the key had.
+    fn remove(&self, keyspace: &Keyspace, key: &[u8], durability: Durability) -> Result<()> {
+        if !self.may_read(durability) || !key.len().is_multiple_of(3) {
+            return keyspace.remove_with(key, durability);
+        }
+        // A compaction filter may come in between.
+        let name = keyspace.name();
+        let seen = |value: Option<Vec<u8>>| value.and_then(|value| seen_value(&name, value));
+        let before = keyspace.get(key)?;
+        let removed = keyspace.fetch_remove(key)?;
+        assert!(seen(removed) == seen(before), "nobody else writes");
+        Ok(())
+    }
+
+    /// Whether a write may read before it writes: it may then fail without a word about what is written. So it does not
+    /// follow a commit with an open outcome. Changes of one key have the durability of the database.
+    pub(super) fn may_read(&self, durability: Durability) -> bool {
+        !self.unresolved && durability == Durability::Buffered
+    }
+}
+
+/// Changes that remove the entries of the keyspace `name`.
+fn removals(contents: &Contents, name: &str) -> impl Iterator<Item = Change> {
+    let entries = contents.get(name).into_iter().flatten();
+    entries.map(move |(key, _)| (name.to_owned(), key.clone(), Effect::Remove))
+}
+
+/// Changes that give the entries of the keyspace `from` to the keyspace `to`.
+fn insertions(contents: &Contents, from: &str, to: &str) -> impl Iterator<Item = Change> {
+    let entries = contents.get(from).into_iter().flatten();
+    entries.map(move |(key, value)| (to.to_owned(), key.clone(), Effect::Insert(value.clone())))
 }
 
 /// The keys from `start` to before `end`; all behind it, if that is empty.

@@ -7,7 +7,7 @@
 use super::{Replay, Seeds};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
 use crate::filtered::seen_value;
-use crate::history::{Generator, Operation, Profile};
+use crate::history::{FIRST_KEYSPACE, Generator, Operation, Profile};
 use crate::model::{Contents, Effect, differences};
 use crate::session::{FOLDER, JOBS_MAX, Session, contents};
 use crate::settings::Setting;
@@ -18,6 +18,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windrow::{Db, Durability, Error, ErrorKind};
+
+/// The name of the prepared transaction of each database, and the key that it inserts.
+const PREPARED: &str = "prepared";
 
 /// The most wrong answers that a report describes for each database.
 const WRONG_SHOWN_MAX: usize = 20;
@@ -108,7 +111,7 @@ enum ProcessEnd {
     Killed,
 }
 
-/// A database with every kind of file and section, to be damaged.
+/// A database with every kind of file and section, and with a prepared transaction, to be damaged.
 struct Victim {
     setting: Setting,
     image: Image,
@@ -142,13 +145,14 @@ impl Victim {
             session.runtime.run_until_idle(JOBS_MAX);
             let earlier = session.disk.image();
             apply_all(&mut session, second)?;
+            prepare(&mut session)?;
             match end {
                 ProcessEnd::Closed => session.close()?,
                 ProcessEnd::Killed => {
                     session.db().persist()?;
                     // The record of this write says that everything before it is durable.
                     let last = (
-                        "keyspace-0".to_owned(),
+                        FIRST_KEYSPACE.to_owned(),
                         b"last".to_vec(),
                         Effect::Insert(vec![1]),
                     );
@@ -178,6 +182,15 @@ impl Victim {
     fn read(&self, path: &Path) -> Vec<u8> {
         self.image.read(path).expect("the file exists")
     }
+}
+
+/// Prepares a transaction, which nobody ends.
+fn prepare(session: &mut Session) -> windrow::Result<()> {
+    let keyspace = session.keyspace(FIRST_KEYSPACE)?;
+    let transaction = session.db().transaction();
+    transaction.get(&keyspace, "read")?;
+    transaction.insert(&keyspace, PREPARED, PREPARED)?;
+    transaction.prepare(PREPARED).map(drop)
 }
 
 fn apply_all(session: &mut Session, operations: &[Operation]) -> windrow::Result<()> {
@@ -342,10 +355,31 @@ impl Damage {
             }
         }
         let report = db.verify()?;
+        first_error = first_error.or(commit_prepared(&db)?);
         match first_error.or(report.damage.into_iter().next()) {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
+    }
+}
+
+/// Ends the prepared transaction. Returns the error that an operation has reported.
+fn commit_prepared(db: &Db) -> Result<Option<Error>, Finding> {
+    let names = db.prepared_transactions();
+    let Some(prepared) = db
+        .prepared_transaction(PREPARED)
+        .filter(|_| names.len() == 1)
+    else {
+        let what = format!("{names:?} are prepared");
+        return Err(Finding::WrongAnswer(what));
+    };
+    let found = prepared
+        .commit()
+        .and_then(|()| db.keyspace(FIRST_KEYSPACE)?.get(PREPARED));
+    match found {
+        Ok(found) if found.as_deref() == Some(PREPARED.as_bytes()) => Ok(None),
+        Ok(_) => Err(Finding::WrongAnswer("a commit has no effect".to_owned())),
+        Err(error) => Ok(Some(error)),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::{Replay, Seeds, write_counts};
 use crate::disk::OperationKind;
+use crate::filtered::FILTERED;
 use crate::history::{Generator, Profile};
 use crate::model::Entries;
 use crate::session::Session;
@@ -169,11 +170,13 @@ impl Run {
             .get(&name)
             .cloned()
             .unwrap_or_default();
-        match self.random.below(6) {
+        match self.random.below(8) {
             0 => self.compare_gets(&keyspace, &expected),
             1 => self.compare_range(&keyspace, &expected),
             2 => self.compare_prefix(&keyspace, &expected),
             3 => compare_ends(&keyspace, &expected),
+            4 => self.compare_merged(),
+            5 => self.compare_estimates(&keyspace),
             _ => self.compare_walk(&keyspace, &expected),
         }
     }
@@ -255,6 +258,54 @@ impl Run {
             .collect();
         let found: Vec<_> = keyspace.prefix(&prefix)?.collect::<Result<_>>()?;
         assert_eq!(found, wanted, "prefix {prefix:?}");
+        Ok(())
+    }
+
+    /// Reads all keyspaces without a filter by one cursor.
+    fn compare_merged(&mut self) -> Result<()> {
+        let mut names = self.session.db().keyspace_names();
+        names.retain(|name| name != FILTERED);
+        let current = self.session.lock_model().current();
+        let mut wanted = Vec::new();
+        let mut keyspaces = Vec::new();
+        for (number, name) in names.iter().enumerate() {
+            keyspaces.push(self.session.keyspace(name)?);
+            let entries = current.get(name).into_iter().flatten();
+            wanted.extend(entries.map(|(key, value)| (&key[..], number, &value[..])));
+        }
+        wanted.sort_unstable();
+        let keyspaces: Vec<_> = keyspaces.iter().collect();
+        let mut cursor = self.session.db().merged_cursor::<&[u8]>(&keyspaces, ..)?;
+        let start = self.generator.key();
+        let forward = wanted.iter().filter(|(key, ..)| *key >= &start[..]);
+        let mut is_valid = cursor.seek(&start)?;
+        for entry in forward {
+            assert!(is_valid, "a merged cursor ends early");
+            let number = cursor.keyspace().expect("it is valid");
+            assert_eq!((cursor.key(), number, cursor.value()?), *entry);
+            is_valid = cursor.next()?;
+        }
+        assert!(!is_valid, "a merged cursor finds more");
+        is_valid = cursor.seek_to_last()?;
+        for entry in wanted.iter().rev() {
+            assert!(is_valid, "a merged cursor ends early");
+            let number = cursor.keyspace().expect("it is valid");
+            assert_eq!((cursor.key(), number, cursor.value()?), *entry);
+            is_valid = cursor.prev()?;
+        }
+        assert!(!is_valid, "a merged cursor finds more");
+        Ok(())
+    }
+
+    /// Estimates have no exact answer, except for an empty range; a part is at most the whole.
+    fn compare_estimates(&mut self, keyspace: &Keyspace) -> Result<()> {
+        let (one, other) = (self.generator.key(), self.generator.key());
+        let (low, high) = ((&one).min(&other), (&one).max(&other));
+        assert_eq!(keyspace.approximate_len::<&Vec<u8>>(high..low)?, 0);
+        assert_eq!(keyspace.approximate_size::<&Vec<u8>>(high..low)?, 0);
+        keyspace.approximate_len::<&Vec<u8>>(low..high)?;
+        let whole = keyspace.approximate_size::<&[u8]>(..)?;
+        assert!(keyspace.approximate_size::<&Vec<u8>>(low..high)? <= whole);
         Ok(())
     }
 
