@@ -8,17 +8,19 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 mod compaction_filters;
+mod expiry;
+mod histories;
+mod operands;
 mod runtime;
 
 use std::sync::Arc;
 
-use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
-use windrow::{Batch, Db, Durability, Error, ErrorKind, Isolation, Keyspace, Options, Result};
+use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::disk::OperationKind;
-use windrow_sim::histories::{Level, Step, Transaction, check};
 use windrow_sim::{CrashPolicy, SimDisk};
 
 use runtime::ScheduledRuntime;
@@ -83,7 +85,11 @@ struct Bank {
 
 impl Bank {
     fn open(disk: &SimDisk) -> Self {
-        let db = Db::open("/bank", options(disk)).unwrap();
+        Self::open_with(options(disk))
+    }
+
+    fn open_with(options: Options) -> Self {
+        let db = Db::open("/bank", options).unwrap();
         let left = db.keyspace("left").unwrap();
         let right = db.keyspace("right").unwrap();
         Self { db, left, right }
@@ -95,6 +101,17 @@ impl Bank {
         batch.insert(&self.left, account(writer), balance(amount))?;
         batch.insert(&self.right, account(writer), balance(TOTAL - amount))?;
         self.db.write_with(&batch, durability)
+    }
+
+    /// The same, after a deletion of both accounts as ranges.
+    fn transfer_anew(&self, writer: u64, amount: u64) -> Result<()> {
+        let range = account(writer)..account(writer + 1);
+        let mut batch = Batch::new();
+        batch.delete_range(&self.left, range.clone())?;
+        batch.delete_range(&self.right, range)?;
+        batch.insert(&self.left, account(writer), balance(amount))?;
+        batch.insert(&self.right, account(writer), balance(TOTAL - amount))?;
+        self.db.write(&batch)
     }
 
     /// The amount in the left account of `writer`.
@@ -301,7 +318,11 @@ fn compactions_by_callers_run_beside_writers_and_background_work() {
         let writer = bank.clone();
         let writer = thread::spawn(move || {
             for amount in 1..=TRANSFERS {
-                writer.transfer(0, amount, Durability::Buffered).unwrap();
+                if amount.is_multiple_of(2) {
+                    writer.transfer_anew(0, amount).unwrap();
+                } else {
+                    writer.transfer(0, amount, Durability::Buffered).unwrap();
+                }
             }
         });
         let idler = bank.clone();
@@ -355,156 +376,6 @@ fn a_seek_finds_a_write_into_a_tombstone_span() {
         queue.insert([3], [3]).unwrap();
         assert_eq!(first(&queue), 3);
     });
-}
-
-/// The keys of the lists of a history.
-const LISTS: u64 = 2;
-
-fn list_key(key: u64) -> [u8; 1] {
-    [u8::try_from(key).unwrap()]
-}
-
-fn list_of(value: Option<Vec<u8>>) -> Vec<u64> {
-    value
-        .unwrap_or_default()
-        .into_iter()
-        .map(u64::from)
-        .collect()
-}
-
-/// The transactions of a history: optimistic ones, or locking ones.
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Optimistic(Isolation),
-    Locking,
-}
-
-/// Reads all lists under locks, in one order or the other, and appends `element` to one of them; some commits are
-/// prepared first.
-fn append_under_locks(bank: &Bank, element: u64, steps: &mut Vec<Step>) -> Result<()> {
-    let (lists, key) = (&bank.left, element % LISTS);
-    let transaction = bank.db.locking_transaction();
-    let mut list = Vec::new();
-    for position in 0..LISTS {
-        let read = (element + position) % LISTS;
-        let found = if element.is_multiple_of(5) && read != key {
-            transaction.get_for_share(lists, list_key(read))?
-        } else {
-            transaction.get_for_update(lists, list_key(read))?
-        };
-        steps.push(Step::Read(read, list_of(found.clone())));
-        if read == key {
-            list = found.unwrap_or_default();
-        }
-    }
-    list.push(u8::try_from(element).unwrap());
-    transaction.insert(lists, list_key(key), list)?;
-    if element.is_multiple_of(4) {
-        let prepared = transaction.prepare(&element.to_string())?;
-        prepared.commit().unwrap();
-        Ok(())
-    } else {
-        transaction.commit()
-    }
-}
-
-/// One transaction that reads all lists and appends `element` to one of them, or an update that only appends. Returns
-/// it if it was committed.
-fn append(bank: &Bank, clock: &AtomicU64, kind: Kind, element: u64) -> Option<Transaction> {
-    let lists = &bank.left;
-    let key = element % LISTS;
-    let begun = clock.fetch_add(1, Ordering::SeqCst);
-    let mut steps = Vec::new();
-    let encode = |list: &[u64]| list.iter().map(|it| u8::try_from(*it).unwrap()).collect();
-    let outcome = if element.is_multiple_of(3) {
-        let mut found = Vec::new();
-        let append = |old: Option<&[u8]>| {
-            found = list_of(old.map(<[u8]>::to_vec));
-            Some(encode(&[&found[..], &[element]].concat()))
-        };
-        let outcome = lists.update(list_key(key), append).map(drop);
-        steps.push(Step::Read(key, found));
-        outcome
-    } else if let Kind::Optimistic(isolation) = kind {
-        let transaction = bank.db.transaction_with(isolation);
-        let scanned: Vec<_> = transaction
-            .iter(lists)
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
-        for key in 0..LISTS {
-            let found = scanned.iter().find(|entry| entry.0 == list_key(key));
-            steps.push(Step::Read(key, list_of(found.map(|entry| entry.1.clone()))));
-        }
-        let mut list = list_of(transaction.get(lists, list_key(key)).unwrap());
-        list.push(element);
-        let list: Vec<u8> = encode(&list);
-        transaction.insert(lists, list_key(key), list).unwrap();
-        transaction.commit()
-    } else {
-        append_under_locks(bank, element, &mut steps)
-    };
-    steps.push(Step::Append(key, element));
-    let ended = clock.fetch_add(1, Ordering::SeqCst);
-    match outcome {
-        Ok(()) => Some(Transaction {
-            steps,
-            begun,
-            ended,
-        }),
-        Err(error) => {
-            let is_refused = [ErrorKind::Conflict, ErrorKind::Deadlock].contains(&error.kind());
-            assert!(is_refused, "{error}");
-            None
-        }
-    }
-}
-
-fn check_history(kind: Kind, level: Level) {
-    const APPENDS: u64 = 3;
-    let bank = Bank::open(&SimDisk::new());
-    let clock = Arc::new(AtomicU64::new(0));
-    let threads = (0..3_u64).map(|thread| {
-        let (bank, clock) = (bank.clone(), Arc::clone(&clock));
-        thread::spawn(move || -> Vec<_> {
-            let elements = (1..=APPENDS).map(|step| thread * APPENDS + step);
-            elements
-                .filter_map(|element| append(&bank, &clock, kind, element))
-                .collect()
-        })
-    });
-    let threads: Vec<_> = threads.collect();
-    bank.left.compact_range::<&[u8]>(..).unwrap();
-    let committed: Vec<_> = threads
-        .into_iter()
-        .flat_map(|it| it.join().unwrap())
-        .collect();
-    assert!(!committed.is_empty());
-    let last = (0..LISTS).map(|key| (key, list_of(bank.left.get(list_key(key)).unwrap())));
-    if let Err(anomaly) = check(&committed, &last.collect(), level) {
-        panic!("{anomaly}");
-    }
-}
-
-#[test]
-fn serializable_transactions_leave_no_cycle() {
-    explore(|| {
-        check_history(
-            Kind::Optimistic(Isolation::Serializable),
-            Level::Serializable,
-        )
-    });
-}
-
-#[test]
-fn snapshot_transactions_leave_no_forbidden_cycle() {
-    explore(|| check_history(Kind::Optimistic(Isolation::Snapshot), Level::Snapshot));
-}
-
-// A wait that nobody ends is a deadlock of the schedule.
-#[test]
-fn locking_transactions_leave_no_cycle_and_none_waits_for_ever() {
-    explore(|| check_history(Kind::Locking, Level::Serializable));
 }
 
 /// The keys that one thread changes while another one writes all of them at once. Each is a chance to come in between.

@@ -18,6 +18,11 @@ pub(crate) struct ScheduledRuntime {
 }
 
 impl ScheduledRuntime {
+    /// Turns the clock on by `duration`.
+    pub(crate) fn turn(&self, duration: Duration) {
+        self.advance(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     fn advance(&self, nanos: u64) -> u64 {
         self.nanos.fetch_add(nanos, Ordering::Relaxed) + nanos
     }
@@ -33,7 +38,7 @@ impl Runtime for ScheduledRuntime {
     }
 
     fn sleep(&self, duration: Duration) {
-        self.advance(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        self.turn(duration);
         thread::yield_now();
     }
 
