@@ -1,4 +1,5 @@
-//! What the interfaces of LevelDB for C and for Python share: its options in Windrow, the open, and the removal.
+//! What the interfaces of LevelDB for C and for Python, and that of RocksDB, which descends from it, share: the options in
+//! Windrow, the open, and the removal.
 //!
 //! Options that are not set have the values that `leveldb/options.h` documents, so a program that opens many databases
 //! needs as little memory as before. Windrow's own options that have no counterpart keep their defaults, or follow from
@@ -110,6 +111,23 @@ pub fn open(folder: &Path, options: &OpenOptions) -> Result<(Db, Keyspace)> {
     Ok((db, keyspace))
 }
 
+/// Opens a database, which recovers it, and checks all of it. Windrow removes no damage.
+///
+/// # Errors
+/// Those of [`Db::open`] and [`Db::verify`]; the first damage.
+pub fn repair(folder: &Path, options: Options) -> Result<()> {
+    let mut options = options;
+    options.create_if_missing = false;
+    options.error_if_exists = false;
+    let db = Db::open(folder, options)?;
+    let report = db.verify()?;
+    db.close()?;
+    match report.damage.into_iter().next() {
+        None => Ok(()),
+        Some(damage) => Err(damage),
+    }
+}
+
 /// The file that the owner of a folder locks.
 const LOCK: &str = "LOCK";
 
@@ -118,12 +136,21 @@ const LOCK: &str = "LOCK";
 /// # Errors
 /// Those of [`Db::destroy`]. A folder that cannot be removed stays, as in LevelDB.
 pub fn destroy(folder: &Path) -> Result<()> {
+    destroy_with(folder, &[])
+}
+
+/// Removes the database with the files `own` of the interface, and its folder if nothing else is in it. If something
+/// else is, these files stay.
+///
+/// # Errors
+/// As [`destroy`].
+pub fn destroy_with(folder: &Path, own: &[&str]) -> Result<()> {
     Db::destroy(folder, &Options::default())?;
-    if has_only_lock(folder).is_ok_and(|only_lock| only_lock)
+    if has_only(folder, own).is_ok_and(|only| only)
         && let Ok(lock) = OsVfs.lock(&folder.join(LOCK))
     {
         // Who has opened the lock file before its removal, and locks it afterwards, finds that it was removed.
-        drop(remove_unused(folder));
+        drop(remove_unused(folder, own));
         drop(lock);
     }
     Ok(())
@@ -134,23 +161,30 @@ pub fn destroy(folder: &Path) -> Result<()> {
     clippy::disallowed_methods,
     reason = "Windrow itself removes no folders"
 )]
-fn remove_unused(folder: &Path) -> io::Result<()> {
-    if has_only_lock(folder)? {
-        fs::remove_file(folder.join(LOCK))?;
-        fs::remove_dir(folder)?;
+fn remove_unused(folder: &Path, own: &[&str]) -> io::Result<()> {
+    if !has_only(folder, own)? {
+        return Ok(());
     }
-    Ok(())
+    for name in own {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_file(folder.join(LOCK))?;
+    fs::remove_dir(folder)
 }
 
-/// Whether nothing but the lock file, or nothing at all, is in the folder.
+/// Whether nothing but the lock file and files of the names `own`, or nothing at all, is in the folder.
 #[expect(
     clippy::disallowed_methods,
     reason = "Windrow itself removes no folders"
 )]
-fn has_only_lock(folder: &Path) -> io::Result<bool> {
+fn has_only(folder: &Path, own: &[&str]) -> io::Result<bool> {
     let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<io::Result<Vec<OsString>>>()?;
-    Ok(names.iter().all(|name| name == LOCK))
+    let is_known = |name: &OsString| name == LOCK || own.iter().any(|own| name == own);
+    Ok(names.iter().all(is_known))
 }
 
 #[cfg(test)]
@@ -160,7 +194,7 @@ mod tests {
 
     use windrow::{Compression, Db, ErrorKind};
 
-    use super::{KEYSPACE, OpenOptions, destroy, open, remove_unused};
+    use super::{KEYSPACE, OpenOptions, destroy, destroy_with, open, remove_unused};
 
     fn creating() -> OpenOptions {
         OpenOptions {
@@ -179,8 +213,9 @@ mod tests {
         destroy(&folder).unwrap();
         let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
         assert_eq!(left.len(), 2, "{left:?}");
-        fs::remove_file(folder.join("other")).unwrap();
-        destroy(&folder).unwrap();
+        destroy_with(&folder, &["log"]).unwrap();
+        assert!(folder.join("other").exists());
+        destroy_with(&folder, &["log", "other"]).unwrap();
         assert!(!folder.exists());
     }
 
@@ -191,7 +226,7 @@ mod tests {
         let (db, keyspace) = open(&folder, &creating()).unwrap();
         keyspace.insert("a", "1").unwrap();
         // What `destroy` does after the removal of its own database.
-        remove_unused(&folder).unwrap();
+        remove_unused(&folder, &[]).unwrap();
         assert_eq!(destroy(&folder).unwrap_err().kind(), ErrorKind::Locked);
         db.close().unwrap();
         let db = Db::open_read_only(&folder, windrow::Options::default()).unwrap();

@@ -1,6 +1,6 @@
 //! What the interfaces of Windrow for other languages share: the arguments of C callers as Rust values, memory that C
-//! callers free, and the border that no panic crosses. In files of their own: options by name, what LevelDB's
-//! interfaces share, and a transaction with its cursors.
+//! callers free, and the border that no panic crosses. In files of their own: options by name, what the interfaces of
+//! LevelDB and RocksDB share, and a transaction with its cursors.
 //!
 //! # Safety argument
 //! A C caller passes bytes as a pointer and a length, and text as a pointer to bytes that end with a zero. Rust cannot
@@ -12,6 +12,9 @@
 
 #![expect(unsafe_code, reason = "the border to C")]
 
+pub mod calls;
+pub mod iterator;
+pub mod key_order;
 pub mod leveldb;
 pub mod settings;
 pub mod transaction;
@@ -119,7 +122,23 @@ pub fn allocate(bytes: &[u8]) -> Result<*mut c_char> {
     Ok(copy.cast())
 }
 
-/// Releases what [`allocate`] has made; null is no error.
+/// A copy of `value` that a C caller releases with `free`.
+///
+/// # Errors
+/// `Io` if there is no memory.
+pub fn allocate_value<T: Copy>(value: T) -> Result<*mut T> {
+    const { assert!(size_of::<T>() > 0 && align_of::<T>() <= align_of::<libc::max_align_t>()) };
+    // SAFETY: the length is not zero.
+    let copy = unsafe { libc::malloc(size_of::<T>()) }.cast::<T>();
+    if copy.is_null() {
+        return Err(Error::new(ErrorKind::Io, "there is no memory"));
+    }
+    // SAFETY: there is space for the value, it is aligned for any, and it is new.
+    unsafe { copy.write(value) };
+    Ok(copy)
+}
+
+/// Releases what [`allocate`] or [`allocate_value`] has made; null is no error.
 ///
 /// # Safety
 /// The pointer is null, or comes from `malloc` and was not released before.

@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock};
 use windrow::{
     Batch, Db, Durability, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot, Stats,
 };
+use windrow_ffi::key_order::CallOrder;
 use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
 use crate::iterator::{EntryIterator, Source};
-use crate::key_order::CallOrder;
 use crate::options::OpenOptions;
 
 /// The keyspace of the empty key.
@@ -48,20 +48,6 @@ impl Database {
 
     pub(crate) fn close(self) -> Result<()> {
         self.db.close()
-    }
-
-    /// Opens a database, which recovers it, and checks all of it. Windrow removes no damage.
-    pub(crate) fn repair(path: &Path, options: &OpenOptions) -> Result<()> {
-        let mut options = options.common.to_windrow();
-        options.create_if_missing = false;
-        options.error_if_exists = false;
-        let db = Db::open(path, options)?;
-        let report = db.verify()?;
-        db.close()?;
-        match report.damage.into_iter().next() {
-            None => Ok(()),
-            Some(damage) => Err(damage),
-        }
     }
 
     pub(crate) fn get(

@@ -12,7 +12,7 @@
 //!   run in many threads at once, and the `T` there is `Sync`. So `&mut T` is the only reference while a function runs. Functions that can be passed one handle twice compare them first.
 //! - Bytes, text and arrays: the caller promises that they have the length that it passes, or end with a zero, and that
 //!   nobody changes them during the call. No function keeps them.
-//! - `errptr`: null, or a pointer to null or to memory of `malloc`.
+//! - `errptr`: see [`windrow_ffi::calls`].
 //! - Callbacks: the caller promises functions of the stated types that do not unwind, and a state that may be used by
 //!   any thread. A handle keeps them until its destruction, and a comparator until the last database with it is closed.
 //! - A handle that outlives the database it belongs to is no danger: it owns a reference, and its calls return an error.
@@ -31,11 +31,11 @@ mod iterators;
 mod policies;
 mod read_write;
 
-use std::ffi::{c_char, c_void};
-use std::ptr::null_mut;
+use std::ffi::c_void;
 
 use windrow::{Result, Snapshot};
-use windrow_ffi::{allocate, catch, release};
+use windrow_ffi::calls::ErrorPointer;
+use windrow_ffi::release;
 
 use crate::batch::WriteBatch;
 use crate::database::Database;
@@ -53,51 +53,9 @@ const _: () = {
     any_thread::<WriteBatch>();
 };
 
-/// The parameter `errptr`.
-type ErrorPointer<'a> = Option<&'a mut *mut c_char>;
-
-/// A function of the caller that takes its state.
-type StateFunction = unsafe extern "C" fn(*mut c_void);
-
-/// Runs the work of a function without `errptr`.
-fn run<R>(fallback: R, work: impl FnOnce() -> R) -> R {
-    catch(work).unwrap_or(fallback)
-}
-
 /// Runs the work of a function with `errptr`.
 fn run_with<R>(errptr: ErrorPointer<'_>, fallback: R, work: impl FnOnce() -> Result<R>) -> R {
-    let message = match catch(work) {
-        Ok(Ok(outcome)) => return outcome,
-        Ok(Err(error)) => status::text(&error),
-        Err(panic) => format!("IO error: {panic}"),
-    };
-    report(errptr, &message);
-    fallback
-}
-
-/// Puts a message into `*errptr`, in the place of an earlier one.
-fn report(errptr: ErrorPointer<'_>, message: &str) {
-    if let Some(errptr) = errptr {
-        // SAFETY: null, or memory of `malloc` that belongs to this function now.
-        unsafe { release((*errptr).cast()) };
-        *errptr = allocate(message.as_bytes()).unwrap_or(null_mut());
-    }
-}
-
-/// What to call when a handle is destroyed.
-struct Destructor {
-    state: *mut c_void,
-    function: Option<StateFunction>,
-}
-
-impl Destructor {
-    /// Calls it.
-    fn run(self) {
-        if let Some(function) = self.function {
-            // SAFETY: the caller has passed both together for this call.
-            unsafe { function(self.state) };
-        }
-    }
+    errptr.run(fallback, status::text, work)
 }
 
 /// Calls `free`.

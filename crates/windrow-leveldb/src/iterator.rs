@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use windrow::{Cursor, Result};
+use windrow_ffi::iterator::Entries;
+use windrow_ffi::key_order::KeyOrder;
 
-use crate::key_order::KeyOrder;
 use crate::status;
 
 /// What an iterator reads.
@@ -54,17 +55,6 @@ impl EntryIterator {
             order,
             error,
         }
-    }
-
-    /// The first error of the iterator.
-    pub(crate) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
-    }
-
-    /// Ends the iterator with an error.
-    pub(crate) fn fail(&mut self, error: String) {
-        self.error.get_or_insert(error);
-        self.position = Position::None;
     }
 
     pub(crate) fn seek_to_first(&mut self) {
@@ -120,30 +110,6 @@ impl EntryIterator {
         });
     }
 
-    /// The key of the entry, if there is one.
-    pub(crate) fn key(&self) -> Option<&[u8]> {
-        match (self.position, &self.source) {
-            (Position::Cursor, Some(source)) => Some(source.cursor.key()),
-            (Position::EmptyKey, _) => Some(&[]),
-            _ => None,
-        }
-    }
-
-    /// The value of the entry, if there is one. A value that cannot be read is an error of the iterator.
-    pub(crate) fn value(&mut self) -> Option<&[u8]> {
-        match (self.position, &self.source) {
-            (Position::Cursor, Some(source)) => match source.cursor.value() {
-                Ok(value) => Some(value),
-                Err(error) => {
-                    self.error.get_or_insert_with(|| status::text(&error));
-                    None
-                }
-            },
-            (Position::EmptyKey, Some(source)) => source.empty_key.as_deref(),
-            _ => None,
-        }
-    }
-
     /// Moves the iterator. It stays at no entry after an error.
     fn go(&mut self, movement: impl FnOnce(&mut Source, Position) -> Result<Position>) {
         let position = self.position;
@@ -158,6 +124,39 @@ impl EntryIterator {
             Ok(position) => self.position = position,
             Err(error) => self.fail(status::text(&error)),
         }
+    }
+}
+
+impl Entries for EntryIterator {
+    fn key(&self) -> Option<&[u8]> {
+        match (self.position, &self.source) {
+            (Position::Cursor, Some(source)) => Some(source.cursor.key()),
+            (Position::EmptyKey, _) => Some(&[]),
+            _ => None,
+        }
+    }
+
+    fn value(&mut self) -> Option<&[u8]> {
+        match (self.position, &self.source) {
+            (Position::Cursor, Some(source)) => match source.cursor.value() {
+                Ok(value) => Some(value),
+                Err(error) => {
+                    self.error.get_or_insert_with(|| status::text(&error));
+                    None
+                }
+            },
+            (Position::EmptyKey, Some(source)) => source.empty_key.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+        self.position = Position::None;
     }
 }
 

@@ -3,7 +3,7 @@
 //! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
 //!   errors into messages. It alone has unsafe code.
 //! - [`database`], [`iterator`], [`batch`], [`options`] do what LevelDB's classes of these names do.
-//! - [`key_order`] checks custom comparators; [`properties`] and [`status`] write what LevelDB writes.
+//! - [`properties`] and [`status`] write what LevelDB writes. `windrow_ffi::key_order` checks custom comparators.
 //!
 //! A database is a folder of Windrow with the keyspace `default`, as the command `windrow` uses it. LevelDB allows the
 //! empty key and Windrow does not: its value is in a second keyspace, which the first write of the empty key makes.
@@ -16,7 +16,6 @@ mod batch;
 mod database;
 mod functions;
 mod iterator;
-mod key_order;
 mod options;
 mod properties;
 mod status;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use windrow_ffi::key_order::KeyOrder;
 use windrow_ffi::leveldb;
-
-use crate::key_order::KeyOrder;
 
 /// The options of an open.
 #[derive(Default)]

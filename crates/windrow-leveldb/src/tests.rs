@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windrow::{Durability, ErrorKind, Options};
+use windrow_ffi::iterator::Entries;
+use windrow_ffi::key_order::KeyOrder;
+use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
 use crate::database::Database;
 use crate::iterator::EntryIterator;
-use crate::key_order::KeyOrder;
 use crate::options::OpenOptions;
 use crate::{properties, status};
 
@@ -293,14 +295,14 @@ fn a_damaged_database_is_not_repaired_in_silence() {
     }
     database.compact_range(None, None).unwrap();
     database.close().unwrap();
-    Database::repair(folder.path(), &creating()).unwrap();
+    leveldb::repair(folder.path(), creating().common.to_windrow()).unwrap();
     damage_a_table(folder.path());
-    let error = Database::repair(folder.path(), &creating()).unwrap_err();
+    let error = leveldb::repair(folder.path(), creating().common.to_windrow()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
     let missing = folder.path().join("missing");
-    assert!(Database::repair(&missing, &creating()).is_err());
+    assert!(leveldb::repair(&missing, creating().common.to_windrow()).is_err());
     assert!(!missing.exists());
-    windrow_ffi::leveldb::destroy(folder.path()).unwrap();
+    leveldb::destroy(folder.path()).unwrap();
     let options = OpenOptions::default();
     let error = Database::open(folder.path(), &options)
         .map(drop)

@@ -4,8 +4,8 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use windrow_ffi::bytes;
+use windrow_ffi::calls::run;
 
-use super::run;
 use crate::batch::{Write, WriteBatch};
 
 type PutFunction = unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize);

@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
-use std::slice;
 
 use windrow::{Result, Snapshot};
+use windrow_ffi::calls::{ErrorPointer, elements, run};
 use windrow_ffi::{allocate, bytes, given, leveldb, path, text};
 
 use super::iterators::Iterator;
 use super::read_write::{ReadOptions, WriteOptions};
-use super::{ErrorPointer, run, run_with};
+use super::run_with;
 use crate::batch::WriteBatch;
 use crate::database::Database;
 use crate::options::OpenOptions;
@@ -156,18 +156,6 @@ unsafe extern "C" fn leveldb_property_value(
     })
 }
 
-/// The elements of an array.
-///
-/// # Safety
-/// A pointer that is not null points to `length` elements, which nobody changes while the result is in use.
-unsafe fn elements<'a, T>(pointer: *const T, length: usize) -> &'a [T] {
-    if pointer.is_null() {
-        return &[];
-    }
-    // SAFETY: it is not null, and the caller promises the elements.
-    unsafe { slice::from_raw_parts(pointer, length) }
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn leveldb_approximate_sizes(
     database: Option<&Database>,
@@ -261,6 +249,6 @@ unsafe extern "C" fn leveldb_repair_db(
     run_with(errptr, (), || {
         // SAFETY: the caller promises text.
         let path = unsafe { path(name)? };
-        Database::repair(path, given(options, "options")?)
+        leveldb::repair(path, given(options, "options")?.common.to_windrow())
     });
 }

@@ -7,14 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windrow_ffi::allocate;
-
-use super::{Destructor, StateFunction, run};
-use crate::key_order::KeyOrder;
-
-type CompareFunction =
-    unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
-
-type NameFunction = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+use windrow_ffi::calls::{
+    CompareFunction, Destructor, NameFunction, StateFunction, key_order, run,
+};
+use windrow_ffi::key_order::KeyOrder;
 
 type CreateFilterFunction = unsafe extern "C" fn(
     *mut c_void,
@@ -33,29 +29,6 @@ pub(super) struct Comparator {
     destructor: Destructor,
 }
 
-/// The state of a comparator.
-struct State(*mut c_void);
-
-// SAFETY: the caller promises that any thread may use it.
-unsafe impl Send for State {}
-// SAFETY: the same.
-unsafe impl Sync for State {}
-
-impl State {
-    fn compare(&self, compare: CompareFunction, first: &[u8], second: &[u8]) -> c_int {
-        // SAFETY: the caller has passed state and function together; the bytes are there during the call.
-        unsafe {
-            compare(
-                self.0,
-                first.as_ptr().cast(),
-                first.len(),
-                second.as_ptr().cast(),
-                second.len(),
-            )
-        }
-    }
-}
-
 /// The name is not used: all databases have the same order.
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_comparator_create(
@@ -64,16 +37,10 @@ extern "C" fn leveldb_comparator_create(
     compare: Option<CompareFunction>,
     _name: Option<NameFunction>,
 ) -> Box<Comparator> {
-    let order = compare.map(|compare| {
-        let state = State(state);
-        Arc::new(KeyOrder::new(Box::new(move |first, second| {
-            state.compare(compare, first, second).cmp(&0)
-        })))
-    });
-    let destructor = Destructor {
-        state,
-        function: destructor,
-    };
+    // SAFETY: the caller promises it.
+    let order = compare.map(|compare| unsafe { key_order(state, compare) });
+    // SAFETY: the same.
+    let destructor = unsafe { Destructor::new(state, destructor) };
     Box::new(Comparator { order, destructor })
 }
 
@@ -102,10 +69,8 @@ extern "C" fn leveldb_filterpolicy_create(
     _key_may_match: Option<KeyMayMatchFunction>,
     _name: Option<NameFunction>,
 ) -> Box<FilterPolicy> {
-    let destructor = Destructor {
-        state,
-        function: destructor,
-    };
+    // SAFETY: the caller promises it.
+    let destructor = unsafe { Destructor::new(state, destructor) };
     Box::new(FilterPolicy {
         bits_per_key: None,
         destructor: Some(destructor),

@@ -3,23 +3,11 @@
 use std::ffi::{c_int, c_void};
 
 use windrow::{Durability, Snapshot};
+use windrow_ffi::calls::run;
+use windrow_ffi::setters;
 
 use super::policies::{Cache, Comparator, FilterPolicy};
-use super::run;
 use crate::options::OpenOptions;
-
-/// Defines functions that set one option.
-macro_rules! setters {
-    ($($(#[$comment:meta])* $name:ident($options:ident: $type:ty, $value:ident: $value_type:ty) $body:block)*) => {
-        $($(#[$comment])*
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($options: Option<&mut $type>, $value: $value_type) {
-            if let Some($options) = $options {
-                run((), || $body);
-            }
-        })*
-    };
-}
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_options_create() -> Box<OpenOptions> {

@@ -1,5 +1,5 @@
 //! Custom comparators. Windrow orders keys by their bytes, so a comparator is of use only if it does the same under a
-//! name of its own. LevelDB calls comparators for keys of the database alone, and many fail for others, so there is
+//! name of its own. LevelDB and RocksDB call comparators for keys of the database alone, and many fail for others, so there is
 //! nothing to try at an open. Instead, two keys are compared where a program passes or gets them one after the other:
 //! the first pair in another order ends the call with an error, and no iterator returns keys in an order that the
 //! program does not expect.
@@ -12,18 +12,26 @@
 )]
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windrow::{Error, ErrorKind, Result};
 
 /// The function of a comparator.
-pub(crate) type Compare = Box<dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync>;
+pub type Compare = Box<dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync>;
 
 /// The order of a custom comparator.
-pub(crate) struct KeyOrder(Compare);
+pub struct KeyOrder(Compare);
+
+impl fmt::Debug for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyOrder").finish_non_exhaustive()
+    }
+}
 
 impl KeyOrder {
-    pub(crate) fn new(compare: Compare) -> Self {
+    /// The order of `compare`.
+    pub fn new(compare: Compare) -> Self {
         Self(compare)
     }
 
@@ -31,7 +39,7 @@ impl KeyOrder {
     ///
     /// # Errors
     /// `Unsupported`.
-    pub(crate) fn check(&self, first: &[u8], second: &[u8]) -> Result<()> {
+    pub fn check(&self, first: &[u8], second: &[u8]) -> Result<()> {
         if (self.0)(first, second) == first.cmp(second) {
             return Ok(());
         }
@@ -45,20 +53,23 @@ impl KeyOrder {
 }
 
 /// The comparator of a database, which sees each key that a call names beside the key of the call before.
-pub(crate) struct CallOrder {
+#[derive(Debug)]
+pub struct CallOrder {
     order: Arc<KeyOrder>,
     last: Mutex<Option<Vec<u8>>>,
 }
 
 impl CallOrder {
-    pub(crate) fn new(order: Arc<KeyOrder>) -> Self {
+    /// An order that has seen no key yet.
+    pub fn new(order: Arc<KeyOrder>) -> Self {
         Self {
             order,
             last: Mutex::new(None),
         }
     }
 
-    pub(crate) fn order(&self) -> &Arc<KeyOrder> {
+    /// The order itself, for iterators.
+    pub fn order(&self) -> &Arc<KeyOrder> {
         &self.order
     }
 
@@ -66,7 +77,7 @@ impl CallOrder {
     ///
     /// # Errors
     /// `Unsupported`.
-    pub(crate) fn check(&self, key: &[u8]) -> Result<()> {
+    pub fn check(&self, key: &[u8]) -> Result<()> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.replace(key.to_vec());
         drop(last);
