@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - I1. Only verified payloads are inserted.
-//! - I2. The key is (file, segment, offset). No key is ever used again for other bytes, so no
-//!   entry needs invalidation.
+//! - I2. The key is (file, segment, offset), where the file is the database's own number for it. No key is ever used
+//!   again for other bytes, so no entry needs invalidation.
 //!
 //! Concurrency: shared by all threads; sharded locks inside, held for one look-up.
 
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
+use crate::base::FileNumber;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::block::stored::Place;
@@ -29,7 +30,7 @@ const TYPICAL_BLOCK_BYTES: u64 = 4 << 10;
 
 /// Verified blocks, bounded by their bytes.
 pub(crate) struct BlockCache {
-    blocks: Cache<Key, Arc<[u8]>, Weight, BuildHasherDefault<PlaceHasher>>,
+    blocks: Cache<BlockKey, Arc<[u8]>, Weight, BuildHasherDefault<PlaceHasher>>,
     /// The capacity if nothing else needs the memory.
     bytes_max: u64,
     /// The capacity now.
@@ -42,18 +43,21 @@ pub(crate) struct BlockCache {
 /// The capacity changes in steps. This many steps make the largest capacity.
 const STEPS: u64 = 32;
 
+/// Which block it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct BlockKey {
     file: u64,
     segment: u64,
     offset: u64,
 }
 
-impl From<Place> for Key {
+impl BlockKey {
+    /// Of the block at `place` in the database's file `number`. The place itself names no file of the database if the
+    /// table was written outside of it.
     #[inline]
-    fn from(place: Place) -> Self {
+    pub(crate) fn new(number: FileNumber, place: Place) -> Self {
         Self {
-            file: place.file.0,
+            file: number.0,
             segment: place.segment.0,
             offset: place.offset,
         }
@@ -63,8 +67,8 @@ impl From<Place> for Key {
 #[derive(Debug, Clone, Copy)]
 struct Weight;
 
-impl Weighter<Key, Arc<[u8]>> for Weight {
-    fn weight(&self, _: &Key, block: &Arc<[u8]>) -> u64 {
+impl Weighter<BlockKey, Arc<[u8]>> for Weight {
+    fn weight(&self, _: &BlockKey, block: &Arc<[u8]>) -> u64 {
         block.len() as u64 + ENTRY_BYTES
     }
 }
@@ -131,16 +135,16 @@ impl BlockCache {
         }
     }
 
-    /// The block at `place`, if it is cached.
+    /// The block, if it is cached.
     #[inline]
-    pub(crate) fn get(&self, place: Place) -> Option<Arc<[u8]>> {
-        self.blocks.get(&Key::from(place))
+    pub(crate) fn get(&self, key: BlockKey) -> Option<Arc<[u8]>> {
+        self.blocks.get(&key)
     }
 
     /// Adds a verified payload (I1).
-    pub(crate) fn insert(&self, place: Place, block: Arc<[u8]>) {
+    pub(crate) fn insert(&self, key: BlockKey, block: Arc<[u8]>) {
         self.has_had_blocks.store(true, Ordering::Relaxed);
-        self.blocks.insert(Key::from(place), block);
+        self.blocks.insert(key, block);
     }
 
     /// Sets the capacity to `bytes`, rounded down to a step, at most that of [`new`](Self::new).
@@ -164,14 +168,19 @@ impl BlockCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{FileNumber, SegmentId};
+    use crate::base::SegmentId;
 
-    fn place(offset: u64) -> Place {
-        Place {
-            file: FileNumber(1),
-            segment: SegmentId(2),
+    fn key(file: u64, segment: u64, offset: u64) -> BlockKey {
+        let place = Place {
+            file: FileNumber(0),
+            segment: SegmentId(segment),
             offset,
-        }
+        };
+        BlockKey::new(FileNumber(file), place)
+    }
+
+    fn place(offset: u64) -> BlockKey {
+        key(1, 2, offset)
     }
 
     #[test]
@@ -190,11 +199,8 @@ mod tests {
         cache.insert(place(7), Arc::from([7]));
         assert_eq!(cache.get(place(7)).as_deref(), Some(&[7][..]));
         assert_eq!(cache.get(place(8)), None);
-        let elsewhere = Place {
-            segment: SegmentId(3),
-            ..place(7)
-        };
-        assert_eq!(cache.get(elsewhere), None);
+        assert_eq!(cache.get(key(1, 3, 7)), None);
+        assert_eq!(cache.get(key(2, 2, 7)), None);
     }
 
     #[test]

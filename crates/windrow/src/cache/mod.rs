@@ -7,6 +7,6 @@ mod block_cache;
 mod marks;
 mod open_files;
 
-pub(crate) use block_cache::BlockCache;
+pub(crate) use block_cache::{BlockCache, BlockKey};
 pub(crate) use marks::{MarkClock, Marks};
 pub(crate) use open_files::{CachedFile, Excess, FileSlot, OpenFile, OpenFiles};

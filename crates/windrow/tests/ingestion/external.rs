@@ -1,9 +1,14 @@
 //! Table files that are written outside of a database, and their ingestion.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, io};
 
-use windrow::{Compression, Db, ErrorKind, FileCheck, Keyspace, Options, Result, TableWriter};
+use windrow::runtime::{Runtime, Threads, Work, Workers};
+use windrow::{
+    BlockSource, Compression, Db, ErrorKind, FileCheck, Keyspace, Options, Result, TableWriter,
+};
 
 use crate::{Store, numbered, small, text};
 
@@ -289,4 +294,53 @@ fn a_removal_in_a_file_is_noticed_by_an_update() {
     });
     assert_eq!(text(outcome.unwrap()), "updated");
     assert_eq!(seen, ["old", ""]);
+}
+
+/// Writers with the same random numbers, as those of two processes that one was forked from.
+#[derive(Debug, Default)]
+struct Forked(Threads);
+
+impl Runtime for Forked {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        self.0.unix_time()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+
+    fn random(&self) -> u64 {
+        7
+    }
+
+    fn start(&self, work: Arc<dyn Work>, count: usize) -> io::Result<Box<dyn Workers>> {
+        self.0.start(work, count)
+    }
+
+    fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
+        self.0.step_instead_of_waiting(work)
+    }
+}
+
+#[test]
+fn the_cache_tells_files_with_one_segment_id_apart() {
+    let outside = tempfile::tempdir().unwrap();
+    let mut options = small().with_runtime(Arc::new(Forked::default()));
+    options.keyspace.compression = Compression::Lz4;
+    let ones = write_numbered(&outside.path().join("ones"), 0, 3000, &options);
+    let twos = write_numbered(&outside.path().join("twos"), 3000, 3000, &options);
+    let folder = tempfile::tempdir().unwrap();
+    options.block_source = BlockSource::Buffered;
+    let db = Db::open(folder.path(), options).unwrap();
+    let names = ["ones", "twos"].map(|name| db.keyspace(name).unwrap());
+    db.ingest([(&names[0], &ones), (&names[1], &twos)]).unwrap();
+    for (keyspace, first) in names.iter().zip([0, 3000]) {
+        for (key, value) in numbered(first, 3000, 50) {
+            assert_eq!(keyspace.get(&key).unwrap(), Some(value), "{key}");
+        }
+    }
 }

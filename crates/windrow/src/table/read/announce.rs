@@ -85,8 +85,8 @@ impl Table {
     fn announce_piece(&self, segment: &Segment, filter: &PiecedFilter, hash: u64) -> Option<bool> {
         let (clock, cache) = (&self.context.clock, &self.context.cache);
         let (number, handle, _) = filter.piece_of(hash);
-        let is_cached =
-            || cache.has_had_blocks() && cache.get(self.place(segment, handle.offset)).is_some();
+        let key = || self.block_key(self.place(segment, handle.offset));
+        let is_cached = || cache.has_had_blocks() && cache.get(key()).is_some();
         let is_near = filter.marks.contains(number, clock)
             || is_cached()
             || self.announce_range(handle.offset, handle.offset + handle.length);
@@ -124,8 +124,8 @@ impl Table {
     pub(super) fn announce_blocks(&self, segment: &Segment, first: BlockPlace, last: BlockPlace) {
         let (cache, clock) = (&self.context.cache, &self.context.clock);
         let is_single = first == last;
-        let is_cached =
-            || cache.has_had_blocks() && cache.get(self.place(segment, first.offset)).is_some();
+        let key = || self.block_key(self.place(segment, first.offset));
+        let is_cached = || cache.has_had_blocks() && cache.get(key()).is_some();
         if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
             clock.note_warm_read();
         } else {

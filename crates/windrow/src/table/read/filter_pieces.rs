@@ -91,14 +91,14 @@ impl Table {
 
     /// The piece from the block cache, loaded if need be.
     fn cached_piece(&self, file: &TableFile, piece: &Piece<'_>) -> Result<Arc<[u8]>> {
-        if let Some(bytes) = self.context.cache.get(piece.place) {
+        if let Some(bytes) = self.context.cache.get(self.block_key(piece.place)) {
             return Ok(bytes);
         }
         if !file.file.is_resident(piece.handle.offset) {
             self.context.clock.note_cold_read(1);
         }
         let bytes = self.load_piece(file, piece)?;
-        self.context.keep(piece.place, &bytes);
+        self.context.keep(self.block_key(piece.place), &bytes);
         Ok(bytes)
     }
 

@@ -99,6 +99,7 @@ impl Table {
         let segments = segments.collect::<Result<Box<[_]>>>()?;
         drop(open);
         Ok(Self {
+            number: meta.number,
             checksum_file: meta.checksum_file(),
             name,
             end,
@@ -187,6 +188,7 @@ impl Table {
         });
         Ok(Some(Self {
             name: self.name.clone(),
+            number: self.number,
             checksum_file: self.checksum_file,
             end: self.end,
             file: Arc::clone(&self.file),

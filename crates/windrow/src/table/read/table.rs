@@ -27,7 +27,7 @@ use crate::base::{
 };
 use crate::block::stored::{Place, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
-use crate::cache::{BlockCache, FileSlot, MarkClock, Marks, OpenFile};
+use crate::cache::{BlockCache, BlockKey, FileSlot, MarkClock, Marks, OpenFile};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::vfs::{Region, read_exact_at};
@@ -74,15 +74,16 @@ impl PieceReads {
 
 impl TableContext {
     /// Keeps a verified payload in the cache, which first shrinks to what tables and cursors leave.
-    pub(crate) fn keep(&self, place: Place, block: &Arc<[u8]>) {
+    pub(crate) fn keep(&self, key: BlockKey, block: &Arc<[u8]>) {
         self.cache.fit(self.memory.left_for_cache());
-        self.cache.insert(place, Arc::clone(block));
+        self.cache.insert(key, Arc::clone(block));
     }
 }
 
 /// An open table file.
 pub(crate) struct Table {
     pub(crate) name: String,
+    pub(super) number: FileNumber,
     /// The file number in its checksums.
     pub(super) checksum_file: FileNumber,
     /// The offset just after the last segment.
@@ -432,14 +433,14 @@ impl Table {
             }
             return self.load_mapped(file, region, segment, place, counters);
         }
-        if let Some(block) = self.context.cache.get(self.place(segment, place.offset)) {
+        let place_of_block = self.place(segment, place.offset);
+        if let Some(block) = self.context.cache.get(self.block_key(place_of_block)) {
             return Ok(Block::Cached(block));
         }
         if !file.file.is_resident(place.offset) {
             self.context.clock.note_cold_read(1);
         }
-        let (place, length) = (self.place(segment, place.offset), place.length);
-        self.load(file, place, length, counters)
+        self.load(file, place_of_block, place.length, counters)
     }
 
     pub(crate) fn place(&self, segment: &Segment, offset: u64) -> Place {
@@ -448,6 +449,12 @@ impl Table {
             segment: segment.id,
             offset,
         }
+    }
+
+    /// The key of the block at `place` in the cache.
+    #[inline]
+    pub(super) fn block_key(&self, place: Place) -> BlockKey {
+        BlockKey::new(self.number, place)
     }
 
     #[cold]
@@ -475,7 +482,7 @@ impl Table {
             return Err(Error::corruption(&self.name, offset, what));
         };
         if self.context.cache.has_had_blocks()
-            && let Some(block) = self.context.cache.get(place)
+            && let Some(block) = self.context.cache.get(self.block_key(place))
         {
             return Ok(Block::Cached(block));
         }
@@ -518,7 +525,7 @@ impl Table {
         }
         self.located(Layout::check(body), place.offset)?;
         if file.region.is_none() {
-            self.context.keep(place, &stored);
+            self.context.keep(self.block_key(place), &stored);
         }
         Ok(Block::Cached(stored))
     }
@@ -526,7 +533,7 @@ impl Table {
     fn decompress_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<Block> {
         let payload = self.located(decompress(codec, body), place.offset)?;
         self.located(Layout::check(&payload), place.offset)?;
-        self.context.keep(place, &payload);
+        self.context.keep(self.block_key(place), &payload);
         Ok(Block::Cached(payload))
     }
 

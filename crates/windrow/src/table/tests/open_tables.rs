@@ -6,6 +6,7 @@ use crate::ErrorKind;
 use crate::base::Held;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::block::stored::Place;
+use crate::cache::BlockKey;
 use crate::table::{OpenTables, TableMemory, TableSlot};
 
 fn entries(number: u64) -> Vec<Owned> {
@@ -437,13 +438,17 @@ fn readers_go_on_while_filters_and_tables_come_and_go() {
     assert_eq!((memory.partitions.bytes(), memory.filters.bytes()), (0, 0));
 }
 
-/// The places of a thousand blocks.
-fn places() -> impl Iterator<Item = Place> {
-    (0..1000).map(|offset| Place {
-        file: NUMBER,
-        segment: SEGMENT,
-        offset,
-    })
+/// A thousand blocks.
+fn blocks() -> impl Iterator<Item = BlockKey> {
+    let key = |offset| {
+        let place = Place {
+            file: NUMBER,
+            segment: SEGMENT,
+            offset,
+        };
+        BlockKey::new(NUMBER, place)
+    };
+    (0..1000).map(key)
 }
 
 #[test]
@@ -456,8 +461,8 @@ fn the_cache_gives_way_to_tables_and_cursors() {
     let fixture = fixture_in(40, 1000, memory);
     let context = fixture.tables.context();
     let fill = || {
-        for place in places() {
-            context.cache.insert(place, vec![0; 500].into());
+        for key in blocks() {
+            context.cache.insert(key, vec![0; 500].into());
         }
         context.cache.bytes()
     };
@@ -492,8 +497,8 @@ fn the_cache_gives_way_to_cursors_where_no_table_is_opened() {
     let cursors: Vec<_> = (0..400).map(|_| table.cursor(0)).collect();
     let left = context.memory.left_for_cache();
     assert!(left < 160 << 10, "{left}");
-    for place in places() {
-        context.keep(place, &vec![0; 500].into());
+    for key in blocks() {
+        context.keep(key, &vec![0; 500].into());
     }
     let held = context.cache.bytes();
     assert!(held <= left, "{held} of {left}");
