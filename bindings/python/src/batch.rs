@@ -112,7 +112,7 @@ impl Batch {
     /// The batch as bytes, for `Database.batch_from_bytes` of this database or another.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let batch = self.lock(py)?;
-        let bytes = caught(py, || Ok(batch.to_bytes()))?;
+        let bytes = caught(py, || batch.to_bytes())?;
         Ok(PyBytes::new(py, &bytes))
     }
 

@@ -115,10 +115,10 @@ proptest! {
         let to = open(folders.1.path(), [2, 0, 1]);
         let batch = batch_of(&from, &writes);
         prop_assert!(holds(&batch, &writes));
-        let bytes = batch.to_bytes();
+        let bytes = batch.to_bytes().unwrap();
         let received = to.batch_from_bytes(&bytes).unwrap();
         prop_assert!(holds(&received, &writes));
-        prop_assert_eq!(to.batch_from_bytes(&received.to_bytes()).unwrap().len(), writes.len());
+        prop_assert_eq!(to.batch_from_bytes(&received.to_bytes().unwrap()).unwrap().len(), writes.len());
 
         from.write(&batch).unwrap();
         to.write(&received).unwrap();
@@ -135,7 +135,7 @@ proptest! {
     fn damaged_bytes_are_no_batch(writes in writes(), at in any::<usize>(), bit in 0..8) {
         let folder = tempfile::tempdir().unwrap();
         let db = open(folder.path(), [0, 1, 2]);
-        let mut bytes = batch_of(&db, &writes).to_bytes();
+        let mut bytes = batch_of(&db, &writes).to_bytes().unwrap();
         let at = at % bytes.len();
         let cut = db.batch_from_bytes(&bytes[..at]).unwrap_err();
         prop_assert_eq!(cut.kind(), ErrorKind::Corruption);
@@ -152,7 +152,7 @@ fn a_batch_needs_its_keyspaces_and_their_merge_operators() {
     let alpha = from.keyspace("alpha").unwrap();
     let mut batch = Batch::new();
     batch.merge(&alpha, "key", "operand").unwrap();
-    let bytes = batch.to_bytes();
+    let bytes = batch.to_bytes().unwrap();
 
     let to = Db::open(folders.1.path(), Options::default()).unwrap();
     let error = to.batch_from_bytes(&bytes).unwrap_err();
@@ -177,5 +177,28 @@ fn a_batch_has_the_present_names_of_its_keyspaces() {
         .map(|entry| entry.keyspace.to_string())
         .collect();
     assert_eq!(names, ["delta"]);
-    assert_eq!(db.batch_from_bytes(&batch.to_bytes()).unwrap().len(), 1);
+    assert_eq!(
+        db.batch_from_bytes(&batch.to_bytes().unwrap())
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_batch_for_a_dropped_keyspace_has_no_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path(), [0, 1, 2]);
+    let mut batch = Batch::new();
+    batch
+        .insert(&db.keyspace("alpha").unwrap(), "key", "old")
+        .unwrap();
+    assert!(batch.to_bytes().is_ok());
+    db.drop_keyspace("alpha").unwrap();
+    assert_eq!(batch.to_bytes().unwrap_err().kind(), ErrorKind::NotFound);
+    // Another one has its name now.
+    batch
+        .insert(&db.keyspace("alpha").unwrap(), "key", "new")
+        .unwrap();
+    assert_eq!(batch.to_bytes().unwrap_err().kind(), ErrorKind::NotFound);
 }

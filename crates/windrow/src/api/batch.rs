@@ -2,6 +2,7 @@
 
 mod contents;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -162,8 +163,21 @@ impl Batch {
 
     /// The batch as bytes with a version and a checksum, for another process or another database. They name keyspaces
     /// by their present names. [`Db::batch_from_bytes`](super::Db::batch_from_bytes) reads them back.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        portable_batch::encode(&self.names(), self.count, &self.entries)
+    ///
+    /// # Errors
+    /// `NotFound` if one of the keyspaces was dropped: its name may be that of another one now.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        loop {
+            for keyspace in &self.keyspaces {
+                keyspace.check_exists()?;
+            }
+            let names = self.names();
+            // An exchange of two names between these looks shows one of them twice.
+            let distinct: BTreeSet<&str> = names.iter().map(|(_, name)| &**name).collect();
+            if distinct.len() == names.len() {
+                return Ok(portable_batch::encode(&names, self.count, &self.entries));
+            }
+        }
     }
 
     /// The batch that [`to_bytes`](Self::to_bytes) has made bytes of. `open` gives the keyspace of a name.
@@ -174,7 +188,7 @@ impl Batch {
         let mut buffer = Vec::new();
         let portable = PortableBatch::decode(bytes).map_err(damaged)?;
         let names = portable.keyspaces.iter();
-        let keyspaces: Vec<(KeyspaceId, Keyspace)> = names
+        let keyspaces: BTreeMap<KeyspaceId, Keyspace> = names
             .map(|&(id, name)| Ok((id, open(name)?)))
             .collect::<Result<_>>()?;
         let mut batch = Self::new();
@@ -182,8 +196,7 @@ impl Batch {
             return Ok(batch);
         };
         while let Some(entry) = entries.next().map_err(damaged)? {
-            let keyspace = keyspaces.iter().find(|(id, _)| *id == entry.keyspace);
-            let Some((_, keyspace)) = keyspace else {
+            let Some(keyspace) = keyspaces.get(&entry.keyspace) else {
                 return Err(unsound("an entry of a keyspace that it does not name"));
             };
             match write_of(&entry) {

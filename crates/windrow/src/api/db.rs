@@ -173,6 +173,10 @@ impl Db {
     /// Exchanges the names of two keyspaces in one step, for example to put a rebuilt keyspace in place of the old one.
     /// Handles, views and cursors stay with their data, so they have the other name afterwards.
     ///
+    /// Options, the recorded merge operator and the compaction filter stay with the data, too. Options of an open name
+    /// them by keyspace: if the two differ in their operators, later opens must give them by the new names, or they fail
+    /// with a sentence that says so. A rebuilt keyspace is best created with the options and the operator of the old one.
+    ///
     /// # Errors
     /// `NotFound` if one of them does not exist; `NoSpace` (nothing has changed); `Poisoned`; `Closed`; `ReadOnly`.
     ///
@@ -222,7 +226,7 @@ impl Db {
     /// let mut batch = windrow::Batch::new();
     /// batch.insert(&planets, "earth", "one moon")?;
     /// db.write(&batch)?;
-    /// let bytes = batch.to_bytes();
+    /// let bytes = batch.to_bytes()?;
     ///
     /// // In another process, with another database:
     /// let planets = copy.keyspace("planets")?;

@@ -11,6 +11,7 @@
 //! Concurrency: immutable.
 
 use super::SequenceNumber;
+use super::limits::KEY_BYTES_MAX;
 use std::cmp::Ordering;
 
 /// A deletion of a range of keys.
@@ -27,6 +28,20 @@ impl RangeTombstone {
     /// Whether the range has `key`.
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         *self.start <= *key && is_below(key, &self.end)
+    }
+
+    /// Whether the range has all keys from `smallest` to `largest`.
+    pub(crate) fn covers_all(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        *self.start <= *smallest && is_below(largest, &self.end)
+    }
+
+    /// Adds the keys of `next` to the range, which begins first, if no key is between them. Returns whether it did.
+    pub(crate) fn join(&mut self, next: &Self) -> bool {
+        let joins = self.end.is_empty() || next.start <= self.end;
+        if joins && is_below_end(&self.end, &next.end) {
+            self.end = next.end.clone();
+        }
+        joins
     }
 
     /// This tombstone for the keys up to `limit` alone; `None` if it has none of them. It then has an end.
@@ -65,6 +80,11 @@ fn is_below_end(left: &[u8], right: &[u8]) -> bool {
     !left.is_empty() && is_below(left, right)
 }
 
+/// Whether a range tombstone may have this start and this end: a range of keys that tables can name.
+pub(crate) fn is_range(start: &[u8], end: &[u8]) -> bool {
+    is_below(start, end) && largest_below(end).len() <= KEY_BYTES_MAX
+}
+
 /// A bound of the keys before `end`, as small as it can be written: `end` itself, or what is right before it.
 pub(crate) fn largest_below(end: &[u8]) -> &[u8] {
     match end.split_last() {
@@ -72,6 +92,10 @@ pub(crate) fn largest_below(end: &[u8]) -> &[u8] {
         _ => end,
     }
 }
+
+/// How many tombstones that cover a start are looked at in each list for one that covers a whole range. Without a bound n
+/// ranges with one start and falling ends would cost n * n looks.
+const AROUND_MAX: usize = 64;
 
 /// Some range tombstones, for searches by key.
 #[derive(Debug, Clone, Default)]
@@ -210,12 +234,13 @@ impl RangeTombstones {
         Some(self.at(next))
     }
 
-    /// The oldest tombstone that covers all of `tombstone` and is newer.
+    /// The oldest tombstone that covers all of `tombstone` and is newer, among the first ones that cover its start: who
+    /// finds none keeps more than is needed.
     pub(crate) fn next_around(&self, tombstone: &RangeTombstone) -> Option<&RangeTombstone> {
         let reaches = |position: &u32| !is_below_end(&self.at(*position).end, &tombstone.end);
         let next = |list: &[u32]| {
             let newer = &list[self.count_up_to(list, tombstone.sequence)..];
-            newer.iter().copied().find(reaches)
+            newer.iter().take(AROUND_MAX).copied().find(reaches)
         };
         let next = self.lists(&tombstone.start).filter_map(next).min()?;
         Some(self.at(next))

@@ -11,7 +11,7 @@ use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{
     KEY_BYTES_MAX, OPERAND_BYTES_MAX, POINTER_BYTES_MAX, RANGE_END_BYTES_MAX, VALUE_BYTES_MAX,
 };
-use crate::base::range_tombstones::is_below;
+use crate::base::range_tombstones::is_range;
 use crate::base::{KeyspaceId, Kind, SequenceNumber};
 use crate::codec::compression::{self, BLOCK_BYTES_MAX, Compressor};
 use crate::codec::reader::DecodeError;
@@ -235,10 +235,10 @@ impl<'a> BatchReader<'a> {
             Kind::Operand => reader.prefixed_bytes(OPERAND_BYTES_MAX, "operand of an entry")?,
             Kind::RangeTombstone => {
                 let end = reader.prefixed_bytes(RANGE_END_BYTES_MAX, "end of a range tombstone")?;
-                if !is_below(key, end) {
-                    return Err(
-                        key_start.error("a range tombstone whose end is not above its start")
-                    );
+                if !is_range(key, end) {
+                    return Err(key_start.error(
+                        "a range tombstone whose end is not above its start, or is no end of keys",
+                    ));
                 }
                 end
             }

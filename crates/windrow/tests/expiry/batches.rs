@@ -27,7 +27,7 @@ fn a_batch_keeps_its_expiries_in_memory_and_as_bytes() {
     let writes: Vec<_> = batch.iter().map(|entry| entry.write).collect();
     assert_eq!(writes[0], BatchWrite::InsertUntil(b"1", time));
     assert_eq!(writes[1..3], [BatchWrite::Insert(b"2"), BatchWrite::Remove]);
-    let bytes = batch.to_bytes();
+    let bytes = batch.to_bytes().unwrap();
     clock.turn_to(1005);
     let mut options = tiny();
     options.default_ttl = Some(milliseconds(1));

@@ -162,6 +162,37 @@ fn one_entry() -> Vec<u8> {
     encode(&[(0, Some(b"value".to_vec()), b"key".to_vec())])
 }
 
+/// A range tombstone from `key` to before `end`.
+fn one_range(end: &[u8]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    put_entry(
+        &mut entries,
+        KeyspaceId(0),
+        Kind::RangeTombstone,
+        b"key",
+        end,
+    );
+    let mut payload = Vec::new();
+    put_count(&mut payload, 1);
+    payload.extend(entries);
+    payload
+}
+
+#[test]
+fn the_ends_of_range_tombstones_are_checked() {
+    let longest = vec![b'z'; KEY_BYTES_MAX];
+    let sound: [&[u8]; 4] = [b"", b"kez", &longest, &[&longest[..], &[0]].concat()];
+    for end in sound {
+        assert!(decode(&one_range(end)).is_ok(), "{} bytes", end.len());
+    }
+    // No table could name its largest key.
+    let too_long = [&longest[..], b"z"].concat();
+    for end in [&b"key"[..], b"a", &too_long] {
+        let error = decode(&one_range(end)).unwrap_err();
+        assert!(error.what.contains("range tombstone"), "{}", error.what);
+    }
+}
+
 #[test]
 fn kinds_are_checked() {
     let sound = [

@@ -4,7 +4,7 @@
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, RANGE_END_BYTES_MAX};
-use crate::base::range_tombstones::is_below;
+use crate::base::range_tombstones::is_range;
 use crate::base::{RangeTombstone, RangeTombstones};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
@@ -67,7 +67,7 @@ pub(crate) fn read_ranges(
             end: end.into(),
             sequence,
         };
-        let is_sound = !start.is_empty() && is_below(start, end);
+        let is_sound = !start.is_empty() && is_range(start, end);
         let within = tombstone.up_to(largest).filter(|_| is_sound);
         tombstones.push(within.ok_or_else(|| at.error("a range tombstone is malformed"))?);
     }
