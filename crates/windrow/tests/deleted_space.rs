@@ -139,6 +139,35 @@ fn tombstones_that_a_snapshot_needs_wait_for_its_end() {
     assert_eq!(store.keys.iter().unwrap().count(), KEYS as usize / 8);
 }
 
+#[test]
+fn deleted_ranges_free_their_space_when_idle() {
+    let store = Store::full();
+    let before = store.table_bytes();
+    let half = (KEYS / 2).to_be_bytes();
+    store.keys.delete_range(..half).unwrap();
+    store.db.persist().unwrap();
+    store.wait_until(|store| store.table_bytes() <= before / 100 * 60);
+    assert_eq!(store.keys.iter().unwrap().count(), KEYS as usize / 2);
+    store.keys.clear().unwrap();
+    store.db.persist().unwrap();
+    store.wait_until(|store| store.table_bytes() == 0);
+    assert!(store.keys.is_empty().unwrap());
+}
+
+#[test]
+fn a_deleted_range_that_a_snapshot_sees_waits_for_its_end() {
+    let store = Store::full();
+    let before = store.table_bytes();
+    let snapshot = store.db.snapshot();
+    store.keys.clear().unwrap();
+    store.wait_until_quiet();
+    assert!(store.table_bytes() >= before);
+    let view = store.keys.at(&snapshot).unwrap();
+    assert_eq!(view.iter().unwrap().count(), KEYS as usize);
+    drop((view, snapshot));
+    store.wait_until(|store| store.table_bytes() == 0);
+}
+
 /// Folds nothing.
 struct Broken;
 

@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::Path;
 
-use windrow::{Batch, Db, ErrorKind, Keyspace, KeyspaceOptions, Options, Result};
+use windrow::{Batch, Db, ErrorKind, Keyspace, KeyspaceOptions, Options, Result, operators};
 
 /// Options under which a few kilobytes make several tables.
 fn tiny() -> KeyspaceOptions {
@@ -314,4 +314,34 @@ fn a_swap_exchanges_two_names() {
     assert_eq!(live.get("a").unwrap().unwrap(), b"new");
     db.drop_keyspace("rebuilt").unwrap();
     assert_eq!(db.keyspace_names(), ["live"]);
+}
+
+#[test]
+fn operators_go_with_the_data_of_swapped_keyspaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = |live, rebuilt| {
+        Options::default()
+            .with_merge_operator("live", operators::by_name(live).unwrap())
+            .with_merge_operator("rebuilt", operators::by_name(rebuilt).unwrap())
+    };
+    let (least, greatest) = ("windrow.least", "windrow.greatest");
+    let db = Db::open(folder.path(), options(least, greatest)).unwrap();
+    for name in ["live", "rebuilt"] {
+        let keyspace = db.keyspace(name).unwrap();
+        keyspace.merge("a", "1").unwrap();
+        keyspace.merge("a", "2").unwrap();
+    }
+    db.swap_keyspaces("live", "rebuilt").unwrap();
+    let value = |db: &Db| db.keyspace("live").unwrap().get("a").unwrap().unwrap();
+    assert_eq!(value(&db), b"2");
+    db.close().unwrap();
+    let error = Db::open(folder.path(), options(least, greatest)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let message = error.to_string();
+    assert!(
+        message.contains(least) && message.contains(greatest),
+        "{message}"
+    );
+    let db = Db::open(folder.path(), options(greatest, least)).unwrap();
+    assert_eq!(value(&db), b"2");
 }

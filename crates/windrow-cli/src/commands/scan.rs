@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use windrow::{Expiry, Result};
+use windrow::{Cursor, ErrorKind, Expiry, Result};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -16,7 +16,8 @@ use crate::text::{EXPIRY_FIELD, entry_object, escape, human_count, put_expiry};
 #[command(after_help = "\
 Prints a line for each entry: key, tab, value. With --json it prints an object for each entry, \
 which load --format jsonl reads, with the time at which the entry expires if it does. In a keyspace with a default time to live, \
-null says that an entry never expires. If there is no entry, the exit code is 0.
+null says that an entry never expires. A key whose operands cannot be folded is an error on standard error, the
+scan goes on, and the exit code is 2. If there is no entry, the exit code is 0.
 
 Examples:
   windrow scan shop.db
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
     let (db, keyspace) = args.store.open_to_read()?;
     let has_default_ttl = keyspace.options().default_ttl.is_some();
     let limit = args.limit.unwrap_or(usize::MAX);
-    let mut shown = 0;
+    let (mut shown, mut outcome) = (0, Outcome::Done);
     if let Some(bounds) = bounds.filter(|_| limit > 0) {
         let mut cursor = keyspace.range_cursor(bounds)?;
         let mut is_valid = if args.reverse {
@@ -74,23 +75,13 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
             cursor.seek_to_first()?
         };
         while is_valid {
-            let key = cursor.key();
-            let value = if args.keys_only {
-                output.line(escape(key))?;
-                None
-            } else {
-                let value = cursor.value()?;
-                output.line(format_args!("{}\t{}", escape(key), escape(value)))?;
-                Some(value)
-            };
-            if output.is_json() {
-                let mut object = entry_object(key, value);
-                match cursor.expires_at() {
-                    // Loaded into a keyspace like this one, it would live for the default time otherwise.
-                    Expiry::Never if has_default_ttl => object[EXPIRY_FIELD] = Value::Null,
-                    expiry => put_expiry(&mut object, expiry),
+            match show(&cursor, args.keys_only, has_default_ttl, output) {
+                // It is about this key alone.
+                Err(error) if error.kind() == ErrorKind::Merge => {
+                    output.show_error(&error);
+                    outcome = Outcome::Failed;
                 }
-                output.object(&object)?;
+                shown => shown?,
             }
             shown += 1;
             is_valid = match (shown == limit, args.reverse) {
@@ -108,7 +99,35 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
         ));
     }
     db.close()?;
-    Ok(Outcome::Done)
+    Ok(outcome)
+}
+
+/// Shows the entry that `cursor` is at.
+fn show(
+    cursor: &Cursor,
+    keys_only: bool,
+    has_default_ttl: bool,
+    output: &mut Output,
+) -> Result<()> {
+    let key = cursor.key();
+    let value = if keys_only {
+        output.line(escape(key))?;
+        None
+    } else {
+        let value = cursor.value()?;
+        output.line(format_args!("{}\t{}", escape(key), escape(value)))?;
+        Some(value)
+    };
+    if output.is_json() {
+        let mut object = entry_object(key, value);
+        match cursor.expires_at() {
+            // Loaded into a keyspace like this one, it would live for the default time otherwise.
+            Expiry::Never if has_default_ttl => object[EXPIRY_FIELD] = Value::Null,
+            expiry => put_expiry(&mut object, expiry),
+        }
+        output.object(&object)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn count(args: &CountArgs, output: &mut Output) -> Result<Outcome> {

@@ -10,6 +10,7 @@
 mod compaction_filters;
 mod expiry;
 mod histories;
+mod ingestion;
 mod operands;
 mod runtime;
 

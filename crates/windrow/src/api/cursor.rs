@@ -82,7 +82,8 @@ impl Cursor {
     ///
     /// # Errors
     /// `Corruption` if such a value is damaged; it names key, file and offset. `Io`; `Closed`; `Poisoned` if an earlier
-    /// failed write or sync may have lost the value. The cursor can still move after these errors.
+    /// failed write or sync may have lost the value; `Merge` if the key has operands that cannot be folded. The cursor can
+    /// still move after these errors.
     #[inline]
     pub fn value(&self) -> Result<&[u8]> {
         self.entries.value()
@@ -140,7 +141,8 @@ impl Steps for Cursor {
 
 /// An iterator over copies of entries, from either end.
 ///
-/// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error.
+/// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error. Only
+/// [`Merge`](crate::ErrorKind::Merge) is an error of one key: it comes once, and the next call yields the next key.
 pub struct Range {
     source: Source,
     ends: Ends<Cursor>,

@@ -2,7 +2,7 @@
 //!
 //! Concurrency: owned by one thread.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, ErrorKind, Result};
 
 /// A key and its value, as copies.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -48,7 +48,8 @@ impl<C: Steps> Ends<C> {
         self.take(|ends| ends.step_back(open))
     }
 
-    /// Takes `step`, or repeats the error that has ended the iteration.
+    /// Takes `step`, or repeats the error that has ended the iteration. Operands that cannot be folded are an error of
+    /// one key, and end nothing.
     fn take(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Option<Entry>>,
@@ -57,7 +58,9 @@ impl<C: Steps> Ends<C> {
             return Some(Err(error.duplicate()));
         }
         let entry = step(self);
-        self.failed = entry.as_ref().err().map(Error::duplicate);
+        let failed = entry.as_ref().err();
+        let failed = failed.filter(|error| error.kind() != ErrorKind::Merge);
+        self.failed = failed.map(Error::duplicate);
         entry.transpose()
     }
 

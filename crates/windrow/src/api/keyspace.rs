@@ -64,7 +64,8 @@ impl Keyspace {
         self.core().name().to_string()
     }
 
-    /// Gives the keyspace another name. All its handles go on.
+    /// Gives the keyspace another name. All its handles go on. Its options, merge operator and compaction filter stay; later
+    /// opens give operator and filter by the new name.
     ///
     /// # Errors
     /// `AlreadyExists` if another keyspace has the name: [`Db::swap_keyspaces`](super::Db::swap_keyspaces) exchanges two
@@ -285,6 +286,8 @@ impl Keyspace {
     /// Sets the value of `key` to what `change` makes of its present one, in one step: no other write comes in between.
     /// `None` stands for no value, before and after. Returns the new value.
     ///
+    /// The new value is written as by [`insert`](Self::insert): the expiry of the old one does not go on.
+    ///
     /// `change` may be called more than once, since it holds up nobody. It costs less than a transaction. A value that
     /// expires between its read and the commit counts as present.
     ///
@@ -453,8 +456,8 @@ impl Keyspace {
 
     /// About how many keys are in `range` now. It reads metadata and at most two blocks of an index per level, so it
     /// costs microseconds where [`count`](View::count) reads every key. Each sorted run adds an error of up to a block of
-    /// entries at either end of the range. Older versions that compactions have not dropped
-    /// yet count as keys, and so do operands.
+    /// entries at either end of the range. What compactions have not dropped yet counts: older versions, operands, and
+    /// entries that have expired or that range deletes hide.
     ///
     /// # Errors
     /// `InvalidArgument` for a bound longer than a key; `Corruption` and `Io` of a table that cannot be opened; `NotFound`

@@ -69,7 +69,8 @@ impl View {
     /// # Errors
     /// `InvalidArgument` if the key is empty or longer than its limit; `Corruption`, with file and offset, if what the
     /// read needs is damaged; `Io`; `NotFound` after the keyspace is dropped, except at a snapshot; `Closed`;
-    /// `Poisoned` if an earlier failed write or sync may have lost a large value.
+    /// `Poisoned` if an earlier failed write or sync may have lost a large value; `Merge` if the key has operands that
+    /// cannot be folded: no other key is affected.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.lookup(key.as_ref(), |found| found.to_vec())
     }

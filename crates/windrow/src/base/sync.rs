@@ -78,6 +78,12 @@ mod swap {
     #[derive(Debug)]
     pub(crate) struct Guard<P>(P);
 
+    impl<P> Guard<P> {
+        pub(crate) fn into_inner(guard: Self) -> P {
+            guard.0
+        }
+    }
+
     impl<P> Deref for Guard<P> {
         type Target = P;
 

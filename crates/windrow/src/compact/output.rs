@@ -25,7 +25,7 @@ use crate::base::{
 };
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
-use crate::manifest::{FileHandle, ReferenceChanges};
+use crate::manifest::{FileHandle, ReferenceChanges, Version};
 use crate::policy::{OutputCutter, cut_bytes};
 use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter};
 use crate::value::{DiscardList, DiscardListWriter, ValueFileMeta, ValuePointer};
@@ -75,6 +75,8 @@ pub(crate) struct Output<'a, 'keys> {
     /// Decides the ends of files. Without it the output is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
     targets: Option<Targets<'keys>>,
+    /// What the range tombstones hide: the version, from this level on.
+    below: Option<(Shared<Version>, usize)>,
     /// The file that entries are appended to; `None` for a new file.
     target: Option<FileNumber>,
     writer: Option<TableWriter>,
@@ -121,6 +123,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             options,
             cutter,
             targets: None,
+            below: None,
             target: None,
             writer: None,
             residence: Residence::new(values.passed()),
@@ -143,6 +146,12 @@ impl<'a, 'keys> Output<'a, 'keys> {
     /// Appends entries to `targets` where the cutter names one of them.
     pub(crate) fn appending_to(mut self, targets: Targets<'keys>) -> Self {
         self.targets = Some(targets);
+        self
+    }
+
+    /// Counts what range tombstones hide in `version` from level `first` on.
+    pub(crate) fn above(mut self, version: &Shared<Version>, first: usize) -> Self {
+        self.below = Some((Shared::clone(version), first));
         self
     }
 
@@ -345,7 +354,10 @@ impl<'a, 'keys> Output<'a, 'keys> {
     }
 
     fn close_file(&mut self) -> Result<()> {
-        if let Some(writer) = self.writer.take() {
+        if let Some(mut writer) = self.writer.take() {
+            if let Some((version, first)) = &self.below {
+                writer.note_hidden(|ranges| version.entries_in(ranges, *first));
+            }
             let written = writer.finish()?;
             self.log_references.add(&written.log_references);
             match self.target {

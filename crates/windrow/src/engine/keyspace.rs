@@ -71,6 +71,8 @@ pub(crate) struct KeyspaceCore {
     /// snapshots.
     dropped: AtomicBool,
     state: ArcSwap<ReadState>,
+    /// The sequence number of the last ingestion.
+    ingested: AtomicU64,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: FilterState,
@@ -129,6 +131,7 @@ impl KeyspaceCore {
             has_default_ttl: AtomicBool::new(options.default_ttl.is_some()),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
+            ingested: AtomicU64::new(0),
             install: Mutex::new(()),
             work: Mutex::new(KeyspaceWork {
                 level_count,
@@ -304,12 +307,22 @@ impl KeyspaceCore {
     pub(super) fn has_idle_tombstones(&self, now: Duration) -> bool {
         let state = self.state.load();
         let (entries, tombstones) = (state.active.entries(), state.active.tombstones());
-        if !policy::is_flush_worthwhile(entries, tombstones) {
+        let has_ranges = state.active.has_ranges();
+        if !has_ranges && !policy::is_flush_worthwhile(entries, tombstones, 0) {
             return false;
         }
         let mut work = self.work.lock();
         work.note_entries(entries, now);
-        policy::is_idle(work.idle_time(now))
+        if !policy::is_idle(work.idle_time(now)) {
+            return false;
+        }
+        drop(work);
+        let hidden = if has_ranges {
+            state.version.entries_in(state.active.ranges(), 0)
+        } else {
+            0
+        };
+        policy::is_flush_worthwhile(entries, tombstones, hidden)
     }
 
     #[inline]
@@ -421,6 +434,14 @@ impl KeyspaceCore {
             in_tables: state.in_tables.max(sequence),
             ..state.clone()
         });
+        self.ingested.store(sequence, Ordering::Release);
+    }
+
+    /// Whether a reader with `state` and a later load of the visible sequence number has all ingestions up to that number.
+    /// Its memtable may take entries that are newer than an ingestion which it lacks.
+    #[inline]
+    pub(crate) fn has_ingestions(&self, state: &ReadState) -> bool {
+        state.in_tables >= self.ingested.load(Ordering::Acquire)
     }
 
     fn replace(&self, change: impl FnOnce(&ReadState) -> ReadState) {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::{Engine, KeyspaceCore, SnapshotPoint};
 use crate::base::expiry::is_expired;
-use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
+use crate::base::sync::{Guard, Shared};
 use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
@@ -94,8 +94,7 @@ impl Engine {
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         self.check_readable(keyspace, at)?;
-        let state = keyspace.state();
-        let sequence = self.sequence_of(at);
+        let (state, sequence) = self.state_at(keyspace, at);
         let lives = |expiry| !is_expired(expiry, self.moment_of(at));
         let sources = self.sources(keyspace, &state, at.is_none());
         self.get_in(keyspace, sources, key, sequence, lives, found)
@@ -122,8 +121,7 @@ impl Engine {
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<(R, Option<Moment>)>> {
         self.check_readable(keyspace, at)?;
-        let state = keyspace.state();
-        let sequence = self.sequence_of(at);
+        let (state, sequence) = self.state_at(keyspace, at);
         let mut met = None;
         let lives = |expiry| {
             met = Some(expiry);
@@ -132,6 +130,24 @@ impl Engine {
         let sources = self.sources(keyspace, &state, false);
         let found = self.get_in(keyspace, sources, key, sequence, lives, found)?;
         Ok(found.map(|answer| (answer, met)))
+    }
+
+    /// The newest state of `keyspace`, and the sequence number of a read at `at` or of the newest one. The state comes
+    /// first, since a later one may lack what an older number needs. It then may lack the newest commits, but has all
+    /// before any that it has: so after an ingestion in between, which changes no memtable, both are loaded again.
+    #[inline]
+    fn state_at(
+        &self,
+        keyspace: &KeyspaceCore,
+        at: Option<SnapshotPoint>,
+    ) -> (Guard<Shared<ReadState>>, SequenceNumber) {
+        loop {
+            let state = keyspace.state();
+            let sequence = self.sequence_of(at);
+            if at.is_some() || keyspace.has_ingestions(&state) {
+                return (state, sequence);
+            }
+        }
     }
 
     /// The sequence number of a read at `at` or of the newest state.
@@ -157,8 +173,8 @@ impl Engine {
         at: Option<SnapshotPoint>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
         self.check_readable(keyspace, at)?;
-        let state = keyspace.state_full();
-        let sequence = self.sequence_of(at);
+        let (state, sequence) = self.state_at(keyspace, at);
+        let state = Guard::into_inner(state);
         let sources = self.sources(keyspace, &state, at.is_none());
         let moment = OnceCell::new();
         let lives = |expiry| !is_expired(expiry, *moment.get_or_init(|| self.moment_of(at)));
@@ -231,8 +247,7 @@ impl Engine {
         self.check_readable(keyspace, None)?;
         // Before the state, which may lack entries up to `sequence` after a rotation or an ingestion in between.
         let since = self.visible.load(Ordering::Acquire);
-        let state = keyspace.state();
-        let sequence = self.visible.load(Ordering::Acquire);
+        let (state, sequence) = self.state_at(keyspace, None);
         let mut expiry = None;
         let lives = |at| {
             expiry = Some(at);
@@ -314,8 +329,8 @@ impl Engine {
     ) -> Result<StateView> {
         self.check_readable(keyspace, at)?;
         let complete = self.visible.load(Ordering::Acquire);
-        let state = keyspace.state_full();
-        let sequence = self.sequence_of(at);
+        let (state, sequence) = self.state_at(keyspace, at);
+        let state = Guard::into_inner(state);
         // Loaded after the sequence number was published, the state has everything that the view sees.
         let moment = state.may_expire().then(|| self.moment_of(at));
         Ok(StateView {

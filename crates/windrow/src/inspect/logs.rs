@@ -311,6 +311,7 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("tombstones", segment.tombstones)
                 .number("range_tombstones", segment.range_tombstones.into())
                 .number("operands", segment.operands)
+                .number("hidden_below", segment.hidden_below.into())
                 .bytes("smallest", segment.smallest())
                 .bytes("largest", segment.largest())
                 .number("sequence_min", segment.sequence_min)

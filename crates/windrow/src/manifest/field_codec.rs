@@ -347,6 +347,9 @@ const HAS_EXPIRING: u64 = 16;
 /// Added to the same if a count of operands follows.
 const HAS_OPERANDS: u64 = 32;
 
+/// Added to the same if the number of entries follows that the range tombstones hide.
+const HAS_HIDDEN: u64 = 64;
+
 fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
@@ -372,12 +375,17 @@ fn put_first_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     } else {
         0
     };
+    let has_hidden = segment.hidden_below > 0;
+    marked += if has_hidden { HAS_HIDDEN } else { 0 };
     put_varint(buffer, marked);
     for unit in units {
         put_varint(buffer, *unit);
     }
     if has_ranges {
         put_varint(buffer, segment.range_tombstones.into());
+    }
+    if has_hidden {
+        put_varint(buffer, segment.hidden_below.into());
     }
     if let Some(expiring) = &segment.expiring {
         expiring.encode(buffer);
@@ -406,6 +414,7 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
         filter_units: [0; FILTER_UNITS_MAX],
         range_tombstones: 0,
         operands: 0,
+        hidden_below: 0,
         expiring: None,
         footer_checksum: 0,
         references: SegmentReferences::default(),
@@ -443,12 +452,12 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     Ok(segment)
 }
 
-/// Reads the lengths of the filter units, the number of range tombstones, what is known of entries that expire, and the
-/// number of operands.
+/// Reads the lengths of the filter units, the number of range tombstones and of what they hide, what is known of entries
+/// that expire, and the number of operands.
 fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(), DecodeError> {
     let most = FILTER_UNITS_MAX as u64;
     let start = reader.clone();
-    let all_marks = HAS_RANGE_TOMBSTONES | HAS_EXPIRING | HAS_OPERANDS;
+    let all_marks = HAS_RANGE_TOMBSTONES | HAS_EXPIRING | HAS_OPERANDS | HAS_HIDDEN;
     let marked = reader.varint_at_most(all_marks + most, "count of filter units")?;
     let count = marked & !all_marks;
     if count > most {
@@ -462,12 +471,10 @@ fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(),
         }
     }
     if marked & HAS_RANGE_TOMBSTONES != 0 {
-        let start = reader.clone();
-        let ranges = reader.varint("count of range tombstones")?;
-        segment.range_tombstones = match u32::try_from(ranges) {
-            Ok(ranges @ 1..) => ranges,
-            _ => return Err(start.error("a count of range tombstones out of its bounds")),
-        };
+        segment.range_tombstones = read_count(reader, "count of range tombstones")?;
+    }
+    if marked & HAS_HIDDEN != 0 {
+        segment.hidden_below = read_count(reader, "count of hidden entries")?;
     }
     if marked & HAS_EXPIRING != 0 {
         segment.expiring = Some(Box::new(Expiring::read(reader)?));
@@ -480,6 +487,15 @@ fn read_marked(reader: &mut Reader<'_>, segment: &mut SegmentMeta) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// A count from 1 to 2^32 - 1.
+fn read_count(reader: &mut Reader<'_>, what: &'static str) -> Result<u32, DecodeError> {
+    let start = reader.clone();
+    match u32::try_from(reader.varint(what)?) {
+        Ok(count @ 1..) => Ok(count),
+        _ => Err(start.error("a count out of its bounds")),
+    }
 }
 
 fn read_key<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {

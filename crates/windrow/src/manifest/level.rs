@@ -18,9 +18,9 @@ mod expiry_curve;
 use std::ops::Range;
 use std::result::Result;
 
-use crate::base::Moment;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Shared;
+use crate::base::{Moment, RangeTombstone};
 use crate::table::{FileSums, Measure};
 
 use super::contradiction::Contradiction;
@@ -228,6 +228,31 @@ impl Level {
             last + usize::from(self.file(last).is_some_and(reaches))
         });
         start..end.max(start)
+    }
+
+    /// The entries of the files that are wholly in `range`. Not for level 0.
+    pub(crate) fn entries_in(&self, range: &RangeTombstone) -> u64 {
+        let end = Some(&*range.end).filter(|end| !end.is_empty());
+        let mut within = self.between(Some(&range.start), end);
+        let reaches_over = |position: usize| {
+            self.file(position)
+                .is_some_and(|file| !range.covers_all(file.smallest(), file.largest()))
+        };
+        if !within.is_empty() && reaches_over(within.start) {
+            within.start += 1;
+        }
+        if !within.is_empty() && reaches_over(within.end - 1) {
+            within.end -= 1;
+        }
+        self.sum_within(within, Measure::Entries)
+    }
+
+    /// The same, for level 0.
+    pub(crate) fn entries_of_level_0_in(&self, range: &RangeTombstone) -> u64 {
+        let within = self
+            .files()
+            .filter(|file| range.covers_all(file.smallest(), file.largest()));
+        within.fold(0, |sum, file| sum.saturating_add(file.meta.entries()))
     }
 
     /// The position of the first file whose largest key is `key` or greater.

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::result::Result;
 use std::sync::Arc;
 
+use crate::base::RangeTombstone;
 use crate::base::sync::Shared;
 use crate::table::{FileMeta, Measure};
 
@@ -93,6 +94,22 @@ impl Version {
             file.mark_obsolete();
         }
         self.values.mark_obsolete();
+    }
+
+    /// About how many entries from level `first` on are in the ranges of `tombstones`: those of whole files, once for all
+    /// ranges that have them.
+    pub(crate) fn entries_in(&self, mut tombstones: Vec<RangeTombstone>, first: usize) -> u64 {
+        tombstones.sort_unstable_by(|left, right| left.start.cmp(&right.start));
+        tombstones.dedup_by(|next, range| range.join(next));
+        let levels = || (0..).zip(&self.levels).skip(first);
+        let entries = tombstones.iter().flat_map(|range| {
+            let of_level = |(number, level): (usize, &Shared<Level>)| match number {
+                0 => level.entries_of_level_0_in(range),
+                _ => level.entries_in(range),
+            };
+            levels().map(of_level)
+        });
+        entries.fold(0, u64::saturating_add)
     }
 
     /// The value files.

@@ -53,6 +53,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) tombstones: u64,
     /// How many of these are range tombstones.
     pub(crate) range_tombstones: u64,
+    /// About how many entries of lower levels these hide.
+    pub(crate) hidden_below: u64,
     /// The smallest sequence number of any entry.
     pub(crate) sequence_min: SequenceNumber,
     /// The largest one.
@@ -97,6 +99,7 @@ impl<K> FileSummary<K> {
             entries,
             tombstones: 0,
             range_tombstones: 0,
+            hidden_below: 0,
             sequence_min: 1,
             sequence_max: 1,
             transient_bytes: 0,

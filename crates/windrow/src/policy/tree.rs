@@ -173,7 +173,7 @@ pub(crate) enum Sum {
 /// Bounds of the files of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// At least the largest part of tombstones among the entries of a file.
+    /// At least the largest part of tombstones, and of what its range tombstones hide, over the entries of a file.
     pub(crate) tombstone_part_max: f64,
     /// At least the most segments of a file.
     pub(crate) segments_max: usize,

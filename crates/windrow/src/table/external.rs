@@ -20,6 +20,10 @@ use super::format::{
     Properties, SegmentMeta, SegmentReferences,
 };
 
+/// Far more than the block with the properties of a table has: two keys, and some hundred bytes. Nothing vouches for the
+/// length before the block is read.
+const PROPERTIES_BYTES_MAX: u64 = 1 << 20;
+
 /// Describes `file`, called `name`, as table file `number`.
 ///
 /// # Errors
@@ -59,6 +63,9 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
     let (footer, footer_checksum) =
         Footer::read(&stored, place(offset)).map_err(damaged(offset))?;
     let at = footer.properties;
+    if at.length > PROPERTIES_BYTES_MAX {
+        return Err(no_table(name));
+    }
     let stored = read(at)?;
     let properties = verify(&stored, place(at.offset)).and_then(|(codec, payload)| match codec {
         Compression::None => Properties::decode(payload),
@@ -102,6 +109,7 @@ pub(crate) fn read_external(file: &dyn File, name: &str, number: FileNumber) -> 
         footer_checksum,
         range_tombstones: 0,
         operands: 0,
+        hidden_below: 0,
         expiring: properties.expiring,
         references: SegmentReferences::new(None, None),
     };

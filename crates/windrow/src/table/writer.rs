@@ -62,6 +62,8 @@ pub(crate) struct TableWriter {
     properties: Properties,
     references: References,
     ranges: Vec<RangeTombstone>,
+    /// See [`SegmentMeta::hidden_below`].
+    hidden_below: u32,
     expiring: ExpiringTally,
     /// Whether the segment ends at its last key: a range tombstone that reaches beyond it continues in the next file.
     ends_at_last_key: bool,
@@ -212,6 +214,7 @@ impl TableWriter {
             properties: Properties::default(),
             references: References::default(),
             ranges: Vec::new(),
+            hidden_below: 0,
             expiring: ExpiringTally::default(),
             ends_at_last_key: false,
             generation: FileNumber(0),
@@ -285,6 +288,16 @@ impl TableWriter {
     /// Lets the segment end at its last key, even if range tombstones reach beyond it: they continue in the next file.
     pub(crate) fn end_at_last_key(&mut self) {
         self.ends_at_last_key = true;
+    }
+
+    /// Notes how many entries of lower levels the range tombstones so far hide, by a count of those in some ranges.
+    pub(crate) fn note_hidden(&mut self, count: impl FnOnce(Vec<RangeTombstone>) -> u64) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        let ranges = self.ranges.iter();
+        let within = ranges.filter_map(|range| range.up_to(self.largest()));
+        self.hidden_below = u32::try_from(count(within.collect())).unwrap_or(u32::MAX);
     }
 
     /// The largest key that the segment covers.
@@ -451,6 +464,7 @@ impl TableWriter {
             footer_checksum,
             range_tombstones: properties.ranges.map_or(0, |ranges| ranges.count),
             operands: properties.operands,
+            hidden_below: self.hidden_below,
             expiring: properties.expiring,
             references: SegmentReferences::new(properties.transient, logs),
         });

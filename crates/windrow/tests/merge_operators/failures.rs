@@ -102,6 +102,26 @@ fn check_broken(db: &Db, map: &Keyspace, rounds: u8) {
         is_valid = cursor.next().unwrap();
     }
     assert_eq!(read, [true, false, false, true]);
+    let is_ok = |entry: windrow::Result<windrow::Entry>| match entry {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Merge);
+            false
+        }
+    };
+    let mut both_ends = map.iter().unwrap();
+    let from_the_ends = [
+        both_ends.next(),
+        both_ends.next_back(),
+        both_ends.next_back(),
+        both_ends.next(),
+        both_ends.next(),
+    ];
+    let expected = [Some(true), Some(true), Some(false), Some(false), None];
+    assert_eq!(from_the_ends.map(|entry| entry.map(is_ok)), expected);
+    let transaction = db.transaction();
+    let entries = transaction.iter(map).unwrap();
+    assert_eq!(entries.map(is_ok).collect::<Vec<_>>(), read);
     assert!(db.verify().unwrap().is_sound());
 }
 

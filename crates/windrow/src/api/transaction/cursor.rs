@@ -124,7 +124,8 @@ impl fmt::Debug for TransactionCursor<'_> {
 
 /// An iterator over copies of the entries that a transaction sees, from either end.
 ///
-/// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error.
+/// An error ends the iteration. Every later call yields that error again, never `None`: stop at the first error. Only
+/// [`Merge`](crate::ErrorKind::Merge) is an error of one key: it comes once, and the next call yields the next key.
 pub struct TransactionRange<'a> {
     source: Source<'a>,
     ends: Ends<TransactionCursor<'a>>,

@@ -1,5 +1,6 @@
 //! Adds new tables to the trees of keyspaces, as one commit.
 //!
+//! 0. Wait as long as writers are stopped: each addition may add a run to level 0.
 //! 1. Claim the flush of each keyspace, so that no other thread flushes it meanwhile.
 //! 2. Flush memtables that hold keys of the tables. Writers go on.
 //! 3. Lead the commits. Prepared transactions may forbid the keys. Flush again what was written meanwhile, which is little.
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cause, Cursor as _, KeyspaceId, RangeTombstone, Result, SequenceNumber};
+use crate::base::{Cause, Cursor as _, KeyspaceId, Result, SequenceNumber};
 use crate::compact::pending_files::PendingFiles;
 use crate::engine::jobs::context::{garbage_records, on_disk, value_log_records};
 use crate::engine::jobs::tree_summary::summary;
@@ -58,15 +59,14 @@ impl NewTables {
     fn are_in_memtables(&self) -> Result<bool> {
         let state = self.keyspace.state_full();
         for memtable in state.memtables() {
-            let ranges = memtable.ranges();
             let mut cursor = MemtableCursor::new(memtable);
             for table in &self.tables {
                 let (smallest, largest) = table.range();
-                let overlaps = |range: &RangeTombstone| {
-                    let ends_before = !range.end.is_empty() && *range.end <= *smallest;
-                    *range.start <= *largest && !ends_before
-                };
-                if ranges.iter().any(overlaps) {
+                // One that begins between the ends is an entry there.
+                if memtable
+                    .newest_range(smallest, SEQUENCE_MAX, |_| ())
+                    .is_some()
+                {
                     return Ok(true);
                 }
                 cursor.seek(smallest, SEQUENCE_MAX)?;
@@ -226,6 +226,8 @@ impl Engine {
         new: &[NewTables],
         pending: PendingFiles<'_>,
     ) -> Result<SequenceNumber> {
+        let keyspaces: Vec<_> = new.iter().map(|it| Arc::clone(&it.keyspace)).collect();
+        self.admit_tables(&keyspaces)?;
         let mut claims = Claims::default();
         let sequence = self.poison_on_panic(|| {
             for added in new {

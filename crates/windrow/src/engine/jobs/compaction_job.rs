@@ -408,7 +408,8 @@ impl Engine {
         let passed = Arc::<PassedBytes>::default();
         let values = self.output_values(inputs, &plan, &options, &passed);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
-            .appending_to(targets);
+            .appending_to(targets)
+            .above(&inputs.version, claim.level + 1);
         let cursors = inputs
             .runs()
             .into_iter()

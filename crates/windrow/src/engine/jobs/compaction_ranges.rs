@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::compaction_inputs::Inputs;
 use crate::base::limits::KEY_BYTES_MAX;
-use crate::base::range_tombstones::largest_below;
+use crate::base::range_tombstones::{is_below, largest_below};
 use crate::base::sync::Shared;
 use crate::base::{RangeTombstone, RangeTombstones, Result};
 use crate::compact::merge::SubcompactionRange;
@@ -43,7 +43,7 @@ impl Engine {
         Ok(JobRanges::new(self.all_ranges(inputs)?, part.from, limit))
     }
 
-    /// `inputs` without the files of which a range tombstone hides every entry from all `readers`: nobody needs to read
+    /// `inputs` without the files of which range tombstones hide every entry from all `readers`: nobody needs to read
     /// them. Files that refer to value logs stay, because the job lists the values that it drops.
     pub(super) fn uncovered(
         &self,
@@ -56,14 +56,23 @@ impl Engine {
         let ranges = RangeTombstones::new(self.all_ranges(inputs)?);
         let is_read = |file: &Shared<FileHandle>| {
             let meta = &file.meta;
-            let keys = RangeTombstone {
-                start: file.smallest().into(),
-                end: [file.largest(), &[0]].concat().into(),
-                sequence: meta.sequence_max(),
+            if meta.log_bytes() > 0 {
+                return true;
+            }
+            let (oldest, newest) = (meta.sequence_min(), meta.sequence_max());
+            let hiding = |key: &[u8]| {
+                let next = ranges.next_newer(key, newest);
+                next.filter(|range| hides_all(range.sequence, oldest, readers))
             };
-            let around = ranges.next_around(&keys);
-            meta.log_bytes() > 0
-                || around.is_none_or(|it| !hides_all(it.sequence, meta.sequence_min(), readers))
+            // Range by range, each from the end of the one before.
+            let mut next = hiding(file.smallest());
+            while let Some(range) = next {
+                if is_below(file.largest(), &range.end) {
+                    return false;
+                }
+                next = hiding(&range.end);
+            }
+            true
         };
         Ok(Arc::new(inputs.only(is_read)))
     }

@@ -61,7 +61,8 @@ impl Engine {
             table_options,
             values,
             None,
-        );
+        )
+        .above(&version, 0);
         let readers = self.read_points();
         let ranges = flushed_ranges(&oldest.memtable, &version)?;
         if options.medium_order == MediumOrder::Written && !stay {

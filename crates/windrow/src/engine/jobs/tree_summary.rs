@@ -119,6 +119,7 @@ fn describe<'a>(version: &'a Version, file: &'a Shared<FileHandle>) -> FileSumma
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
         range_tombstones: file.meta.range_tombstones(),
+        hidden_below: file.meta.hidden_below(),
         sequence_min: file.meta.sequence_min(),
         sequence_max: file.meta.sequence_max(),
         transient_bytes: file.meta.transient_bytes(),

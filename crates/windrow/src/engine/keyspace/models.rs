@@ -81,6 +81,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         tombstones: 0,
         range_tombstones: 0,
         operands: 0,
+        hidden_below: 0,
         expiring: None,
         keys: FenceKeys::new(b"a", b"b"),
         sequence_min: 1,

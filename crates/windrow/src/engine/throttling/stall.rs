@@ -49,6 +49,19 @@ impl Engine {
         }
     }
 
+    /// Waits as long as writes to `keyspaces` are stopped: for tables that are to be added to them, which no bytes of a
+    /// memtable measure.
+    ///
+    /// # Errors
+    /// As for a writer.
+    pub(in crate::engine) fn admit_tables(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
+        let throttle = self.throttle_of(keyspaces);
+        if throttle.is_stop() {
+            return self.wait_until_admitted(keyspaces, throttle.cause);
+        }
+        Ok(())
+    }
+
     /// Whether a write to `keyspaces` would be delayed or stopped.
     pub(in crate::engine) fn is_throttled(&self, keyspaces: &[Arc<KeyspaceCore>]) -> bool {
         self.throttle_of(keyspaces).fraction > 0.0
@@ -70,7 +83,7 @@ impl Engine {
     #[cold]
     fn delay_or_stop(&self, write: &Write<'_>, throttle: Throttle) -> Result<()> {
         if throttle.is_stop() {
-            return self.wait_until_admitted(write, throttle.cause);
+            return self.wait_until_admitted(write.keyspaces(), throttle.cause);
         }
         let runtime = &*self.options.runtime;
         let delay = throttle.delay(write.encoded_bytes_max());
@@ -93,8 +106,12 @@ impl Engine {
         }
     }
 
-    /// Waits until no throttle stops `write`.
-    fn wait_until_admitted(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
+    /// Waits until no throttle stops writes to `keyspaces`.
+    fn wait_until_admitted(
+        &self,
+        keyspaces: &[Arc<KeyspaceCore>],
+        mut cause: StallCause,
+    ) -> Result<()> {
         let failures = self.failures();
         self.retry_failed_jobs();
         // One wake-up for the jobs that are due. A wake-up in each round would end the wait of that round.
@@ -106,10 +123,10 @@ impl Engine {
             if let Err(error) = self.check_writable() {
                 break Err(error);
             }
-            if let Err(error) = self.refresh_throttle_of(write) {
+            if let Err(error) = self.refresh_throttle_of(keyspaces) {
                 break Err(error);
             }
-            let throttle = self.throttle_of(write.keyspaces());
+            let throttle = self.throttle_of(keyspaces);
             if !throttle.is_stop() {
                 break Ok(());
             }
@@ -119,7 +136,7 @@ impl Engine {
                 cause = throttle.cause;
                 start = self.begin_stall(cause);
             }
-            if let Err(error) = self.check_failures_of(write, cause, failures) {
+            if let Err(error) = self.check_failures_of(keyspaces, cause, failures) {
                 break Err(error);
             }
             if !self.options.runtime.step_instead_of_waiting(self) {
@@ -135,13 +152,13 @@ impl Engine {
         outcome
     }
 
-    /// Computes the throttle of `write` anew, since without a job that is due no other thread would.
+    /// Computes the throttle of writes to `keyspaces` anew, since without a job that is due no other thread would.
     ///
     /// # Errors
     /// `NotFound` if a keyspace of it was dropped: no job lowers its throttle.
-    fn refresh_throttle_of(&self, write: &Write<'_>) -> Result<()> {
+    fn refresh_throttle_of(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
         self.measure_shared_throttle();
-        for keyspace in write.keyspaces() {
+        for keyspace in keyspaces {
             keyspace.check_exists()?;
             keyspace.refresh_throttle();
         }
@@ -149,12 +166,17 @@ impl Engine {
     }
 
     /// # Errors
-    /// The error of a job that would end the wait of `write` for `cause`, if it has failed after `failures`
-    /// others.
-    fn check_failures_of(&self, write: &Write<'_>, cause: StallCause, failures: u64) -> Result<()> {
+    /// The error of a job that would end the wait of writes to `keyspaces` for `cause`, if it has failed after
+    /// `failures` others.
+    fn check_failures_of(
+        &self,
+        keyspaces: &[Arc<KeyspaceCore>],
+        cause: StallCause,
+        failures: u64,
+    ) -> Result<()> {
         match cause {
             StallCause::Level0Runs | StallCause::PendingBytes => {
-                let mut merges = write.keyspaces().iter().map(|keyspace| &keyspace.failure);
+                let mut merges = keyspaces.iter().map(|keyspace| &keyspace.failure);
                 merges.try_for_each(|failure| failure.check_since(failures))
             }
             _ => self.background.failure.check_since(failures),

@@ -42,7 +42,8 @@ pub(crate) struct Chunk {
 /// Bounds of the files of a chunk.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extremes {
-    /// The largest part of tombstones among the entries of a file; 1 for a file without entries.
+    /// The largest part of tombstones, and of what its range tombstones hide, over the entries of a file; 1 for a file
+    /// without entries.
     pub(crate) tombstone_part_max: f64,
     /// The most segments of a file.
     pub(crate) segments_max: usize,
@@ -229,7 +230,9 @@ impl Extremes {
             let meta = &file.meta;
             let part = match meta.entries() {
                 0 => 1.0,
-                entries => meta.tombstones() as f64 / entries as f64,
+                entries => {
+                    meta.tombstones().saturating_add(meta.hidden_below()) as f64 / entries as f64
+                }
             };
             all.tombstone_part_max = all.tombstone_part_max.max(part);
             all.segments_max = all.segments_max.max(meta.segments.len());

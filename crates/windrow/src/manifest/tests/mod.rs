@@ -129,6 +129,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             footer_checksum: 0x1234_5678,
             range_tombstones: 0,
             operands: 0,
+            hidden_below: 0,
             expiring: None,
             references: SegmentReferences::default(),
         }]

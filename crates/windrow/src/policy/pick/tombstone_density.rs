@@ -4,6 +4,10 @@
 //! both is free. If the tombstones are scattered over many more entries than they can hide, they stay: cursors hardly meet
 //! them, and a few tombstones would have all these entries rewritten again and again.
 //!
+//! A range tombstone counts for the entries below that it hides: their space is free when it meets them, and whole files
+//! that it covers go without being read. While there are writes it waits for others, as a plain tombstone does, unless it
+//! hides a large part of the tree. A snapshot that still sees those entries makes it wait, too.
+//!
 //! A file with nothing below it is rewritten where it is, which drops its tombstones. If a snapshot still needs some of
 //! them, it waits until that snapshot is gone: no file is rewritten for tombstones that stay. So each compaction takes
 //! tombstones one level down or drops them, and they end.
@@ -22,6 +26,9 @@ use crate::policy::tree::{Sum, Tree};
 /// One tombstone may rewrite this many entries of the level below. Any other entry rewrites about the same
 /// number.
 const ENTRIES_PER_TOMBSTONE_MAX: u64 = 8;
+
+/// One part of the tree of so many does not stay hidden for long, even while there are writes.
+const HIDDEN_PARTS: u64 = 8;
 
 /// The part of tombstones from which a file goes down.
 const DENSE_PART_MIN: f64 = 0.5;
@@ -54,11 +61,11 @@ fn compact_runs<K: Ord + Clone>(
     groups: &[RunGroup<K>],
 ) -> Option<Plan<K>> {
     let is_due = |group: &&RunGroup<K>| {
-        let sum = |of: fn(&FileSummary<K>) -> u64| {
+        let sum = |of: &dyn Fn(&FileSummary<K>) -> u64| {
             let runs = group.runs.iter().map(|&run| of(&tree.file(0, run)));
             runs.fold(0, u64::saturating_add)
         };
-        let (entries, tombstones) = (sum(|run| run.entries), sum(|run| run.tombstones));
+        let (entries, tombstones) = (sum(&|run| run.entries), sum(&|run| weight(tree, run)));
         let lower = tree.overlapping(1, &group.smallest, &group.largest);
         let rewritten = tree.sum_within(1, lower, Sum::Entries);
         let sharing = if tree.is_idle() {
@@ -85,13 +92,25 @@ fn compact_files<K: Ord + Clone>(
         let pays = |file: &FileSummary<K>| {
             let overlap = tree.overlapping(level + 1, &file.smallest, &file.largest);
             let entries = tree.sum_within(level + 1, overlap, Sum::Entries);
-            file.is_mostly_tombstones()
-                && entries <= file.tombstones.saturating_mul(ENTRIES_PER_TOMBSTONE_MAX)
+            let tombstones = weight(tree, file);
+            tombstones.saturating_mul(2) >= file.entries
+                && entries <= tombstones.saturating_mul(ENTRIES_PER_TOMBSTONE_MAX)
         };
         files_with(tree, level, DENSE_PART_MIN)
             .filter(|&file| pays(&tree.file(level, file)))
             .find_map(|file| move_or_compact(tree, rules, level, file))
     })
+}
+
+/// For how many tombstones those of `file` count.
+fn weight<K: Ord + Clone>(tree: &dyn Tree<K>, file: &FileSummary<K>) -> u64 {
+    let hidden = file.hidden_below;
+    let is_due = tree.is_idle() || hidden.saturating_mul(HIDDEN_PARTS) >= tree.total(Sum::Entries);
+    if is_due && file.sequence_max <= tree.oldest_reader() {
+        file.tombstones.saturating_add(hidden)
+    } else {
+        file.tombstones
+    }
 }
 
 /// Rewrites a file of level `first` or deeper with many tombstones that has nothing below it, if the rewrite drops all of

@@ -1,7 +1,8 @@
 //! Trees and plans as text, for tables of cases.
 //!
 //! A tree is a list of its levels from level 0 on, separated by `|`. A file is `number:smallest-largest/KiB`, and has
-//! ten entries. Properties follow, each after a `+`: `busy`, `sealed`, `tombstones` (five of them), `newest=N` (the
+//! ten entries. Properties follow, each after a `+`: `busy`, `sealed`, `tombstones` (five of them), `hides=N` (entries
+//! that its range tombstones hide), `newest=N` (the
 //! largest sequence number), `visits=N`, `apart=KIB` (the logical bytes in transient logs), `logs=N` (transient log files), `segments=N` (of
 //! equal size), `overwrites=N` (keys of each later segment that older ones have).
 //!
@@ -63,6 +64,7 @@ pub(crate) fn parse_file(text: &str) -> FileSummary<u32> {
             "busy" => file.busy = true,
             "sealed" => file.sealed = true,
             "tombstones" => file.tombstones = 5,
+            "hides" => file.hidden_below = value.into(),
             "newest" => file.sequence_max = value.into(),
             "expired" => {
                 file.expired_bytes = u64::from(value) * KIB;

@@ -96,6 +96,14 @@ also in a level above the last [99] :: | 9:0-3/2+tombstones | 2:4-9/2 => compact
 if no reader needs the tombstones [7] :: | | 1:0-3/2+tombstones+newest=7 => rewrite L2 1 over 0-3
 and stays while a reader does [6] :: | | 1:0-3/2+tombstones+newest=7 => idle
 a busy file is not rewritten [99] :: | | 1:0-3/2+tombstones+busy => idle
+a run that hides much goes down [99] :: 9:0-9/2+hides=5 | 1:0-9/2 => compact L0 9 with 1 over 0-9
+one that hides little of a large tree waits [99] :: 9:0-9/2+hides=5 | 1:0-9/2 | 2:0-1/2 3:2-3/2 4:4-5/2 => idle
+until nothing is written [idle] :: 9:0-9/2+hides=5 | 1:0-9/2 | 2:0-1/2 3:2-3/2 4:4-5/2
+    => compact L0 9 with 1 over 0-9
+and until no snapshot sees what it hides [6] :: 9:0-9/2+hides=5+newest=7 | 1:0-9/2 => idle
+a file that hides what is below goes down [99] :: | 9:0-9/2+hides=9 | 1:0-3/2 2:4-9/2
+    => compact L1 9 with 1 2 over 0-9
+also past a level without its keys [99] :: | 9:0-3/2+hides=9 | 1:4-9/2 | 2:0-3/2 => move L1 9 over 0-3
 ";
 
 #[test]

@@ -33,6 +33,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) range_tombstones: u32,
     /// How many of its entries are operands.
     pub(crate) operands: u64,
+    /// About how many entries of lower levels these hid when the segment was written.
+    pub(crate) hidden_below: u32,
     /// Its entries that expire, if there are any.
     pub(crate) expiring: Option<Box<Expiring>>,
     pub(crate) references: SegmentReferences,
@@ -233,6 +235,11 @@ impl FileMeta {
     /// The operands of all segments.
     pub(crate) fn operands(&self) -> u64 {
         self.sum(|segment| segment.operands)
+    }
+
+    /// About how many entries of lower levels the range tombstones of all segments hide.
+    pub(crate) fn hidden_below(&self) -> u64 {
+        self.sum(|segment| segment.hidden_below.into())
     }
 
     /// The logical bytes of all segments.

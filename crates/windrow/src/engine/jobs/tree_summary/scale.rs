@@ -71,6 +71,7 @@ fn file(number: u64, bytes: u64, (from, to): (u64, u64)) -> FileMeta {
         footer_checksum: 7,
         range_tombstones: 0,
         operands: 0,
+        hidden_below: 0,
         expiring: None,
         references: SegmentReferences::default(),
     };

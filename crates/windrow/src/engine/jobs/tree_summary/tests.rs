@@ -61,6 +61,7 @@ fn segment(random: &mut Random, keys: Range<u64>, offset: u64, id: u64) -> Segme
         footer_checksum: 0,
         range_tombstones: 0,
         operands: 0,
+        hidden_below: 0,
         expiring: (random.below(3) == 0).then(|| Box::new(expiring(random))),
         references: SegmentReferences::default(),
     }
