@@ -39,7 +39,7 @@ impl RangeTombstone {
     pub(crate) fn join(&mut self, next: &Self) -> bool {
         let joins = self.end.is_empty() || next.start <= self.end;
         if joins && is_below_end(&self.end, &next.end) {
-            self.end = next.end.clone();
+            self.end.clone_from(&next.end);
         }
         joins
     }
