@@ -365,9 +365,13 @@ proptest! {
         let (_, last) = run(&load);
         let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
         let live = last.live_bytes as f64 / load.entry_bytes();
-        // Each level shows whole entries. Few that are left of many writes are as exact as what the writes add up to.
-        let rounded = last.level_count as f64 + load.writes() as f64 * 2e-5;
-        prop_assert!(entries as f64 + rounded >= live * 0.995, "{entries} of {live}");
+        // Each level shows whole entries. The order of range deletes and writes in one memtable is not simulated, so the
+        // part of the keys that those of a memtable cover makes the tree inexact.
+        let rounded = last.level_count as f64;
+        let covered_per_write = load.range_deletes_per_write * load.range_delete_part;
+        let writes_max = load.options.memtable_bytes as f64 / load.key_bytes as f64;
+        let exact = 0.995 - 0.2 * (covered_per_write * writes_max).min(1.0);
+        prop_assert!(entries as f64 + rounded >= live * exact, "{entries} of {live}");
         prop_assert!(entries as f64 <= load.writes() as f64 * 1.001);
         if load.draws == 0 && load.range_deletes_per_write == 0.0 && load.expiring == 0.0 {
             prop_assert!(entries as f64 >= load.inserts as f64 * 0.999);
