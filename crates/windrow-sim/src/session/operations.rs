@@ -329,7 +329,7 @@ impl Session {
         }
         if changes.len().is_multiple_of(2) {
             // As another process would get it.
-            batch = self.db().batch_from_bytes(&batch.to_bytes())?;
+            batch = self.db().batch_from_bytes(&batch.to_bytes()?)?;
         }
         self.db().write_with(&batch, durability)
     }
