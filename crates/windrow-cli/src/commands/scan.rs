@@ -16,7 +16,7 @@ use crate::text::{EXPIRY_FIELD, entry_object, escape, human_count, put_expiry};
 #[command(after_help = "\
 Prints a line for each entry: key, tab, value. With --json it prints an object for each entry, \
 which load --format jsonl reads, with the time at which the entry expires if it does. In a keyspace with a default time to live, \
-null says that an entry never expires. A key whose operands cannot be folded is an error on standard error, the
+null says that an entry never expires. A key whose operands cannot be folded is an error on standard error; the \
 scan goes on, and the exit code is 2. If there is no entry, the exit code is 0.
 
 Examples:

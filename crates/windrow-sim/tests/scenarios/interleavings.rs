@@ -261,6 +261,8 @@ fn loads_avoid_the_range_of_a_compaction() {
         let mut options = small(Arc::new(gated));
         options.background_threads = 4;
         options.keyspace.size_ratio = 2.0;
+        // Loads wait for the held compaction if level 0 has too many runs.
+        options.keyspace.level0_runs = 6;
         let (db, keyspace) = open(options);
         let mut model = BTreeMap::new();
         // Keys with gaps, which are within the files and the claims of others.
