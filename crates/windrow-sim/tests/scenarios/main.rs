@@ -22,6 +22,7 @@ mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
 mod lifetime;
+mod live_options;
 mod mapped_reads;
 mod no_space;
 mod opens;
