@@ -26,7 +26,7 @@ pub use args::{
     MediumOrderArg, MixModel, MixgraphArgs, PolicyArgs, PresetArg, WarmUp, parse_bytes,
     parse_threshold,
 };
-pub use data::data_set::{Checked, DataSet};
+pub use data::data_set::{Checked, DataSet, is_filtered};
 pub use data::sizes::{Mix, ValueSizes};
 pub use data::trace::{Trace, TraceOp};
 pub use engine::windrow_engine::WindrowEngine;

@@ -14,7 +14,9 @@ impl BenchArgs {
                 let wanted = self.writes.unwrap_or(num.div_ceil(keys_per_entry));
                 match load.work() {
                     // Each key once.
-                    Work::Write(Keys::InOrder | Keys::Shuffled) | Work::BulkLoad => wanted.min(num),
+                    Work::Write(Keys::InOrder | Keys::Shuffled) | Work::BulkLoad | Work::Ingest => {
+                        wanted.min(num)
+                    }
                     _ => wanted,
                 }
             }

@@ -7,7 +7,7 @@ use windrow::{Error, Result};
 use super::{BenchArgs, CompressionArg};
 use crate::data::trace::Trace;
 use crate::load::job::Bound;
-use crate::load::kinds::{Counting, Kind, Work};
+use crate::load::kinds::{Kind, Work};
 use crate::load::numbers::NUMBER_BYTES;
 use crate::measure::memory::check_left;
 use crate::{DataSet, Load, MergeOperator, Mixture};
@@ -50,7 +50,7 @@ impl BenchArgs {
         {
             return refuse(format!("{name} needs --value-size {NUMBER_BYTES}"));
         }
-        if matches!(load.work(), Work::Count(Counting::Pair(_))) && self.indexes(load) < 2 {
+        if load.work().is_on_pairs() && self.indexes(load) < 2 {
             return refuse(format!("{name} needs two keys at least"));
         }
         if load.is_fill() && self.use_existing_db {

@@ -19,6 +19,14 @@ pub enum Feature {
     BulkLoads,
     /// Values that expire.
     Expiry,
+    /// Transactions that are durable before their commit.
+    TwoPhaseCommit,
+    /// Filters that compactions ask what becomes of an entry.
+    CompactionFilters,
+    /// Files that are written outside of a store and added to it in one step.
+    ExternalFiles,
+    /// Estimates of the bytes in a range of keys.
+    ApproximateSizes,
 }
 
 impl Feature {
@@ -33,6 +41,10 @@ impl Feature {
             Self::RangeDeletes => "range deletes",
             Self::BulkLoads => "bulk loads",
             Self::Expiry => "values that expire",
+            Self::TwoPhaseCommit => "two-phase commit",
+            Self::CompactionFilters => "compaction filters",
+            Self::ExternalFiles => "ingestion of external files",
+            Self::ApproximateSizes => "approximate sizes",
         }
     }
 }

@@ -3,7 +3,9 @@
 //! Loads use an engine through this trait only, so they do the same on each. A counter that an engine does not have
 //! is `None` in its [`Counters`], never 0.
 
+mod compaction_times;
 mod feature;
+mod filter;
 pub(crate) mod owned_folder;
 pub(crate) mod windrow_engine;
 
@@ -96,6 +98,17 @@ pub trait Engine: Sync + Sized {
     ) -> Result<()> {
         Err(missing(Self::NAME, kind.feature()))
     }
+    /// Runs `work` in a locking transaction, makes it durable, and commits it then. After a conflict with another one it
+    /// begins again, until it succeeds. Both phases survive a power failure.
+    ///
+    /// # Errors
+    /// That of `work`; `Unsupported` without [`Feature::TwoPhaseCommit`].
+    fn transact_in_two_phases(
+        &self,
+        _work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        Err(missing(Self::NAME, Feature::TwoPhaseCommit))
+    }
     /// Sets `key` to what `change` makes of its value, in one step. `change` gets the old value, empty if there is none,
     /// and replaces it with the new one. It may be called more than once.
     ///
@@ -133,6 +146,33 @@ pub trait Engine: Sync + Sized {
     /// `Unsupported` without [`Feature::BulkLoads`].
     fn bulk_load(&self, _entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
         Err(missing(Self::NAME, Feature::BulkLoads))
+    }
+    /// Writes `entries`, which are in the order of their keys and of which the store has none, to files of
+    /// `entries_per_file` outside of the store, and adds all files in one step.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::ExternalFiles`].
+    fn ingest(
+        &self,
+        _entries: &mut dyn Iterator<Item = Entry>,
+        _entries_per_file: usize,
+    ) -> Result<()> {
+        Err(missing(Self::NAME, Feature::ExternalFiles))
+    }
+    /// Compacts everything with a filter that removes what [`is_filtered`](crate::is_filtered) says, until nothing of that is left. Other
+    /// compactions keep everything.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::CompactionFilters`].
+    fn compact_filtered(&self) -> Result<()> {
+        Err(missing(Self::NAME, Feature::CompactionFilters))
+    }
+    /// About how many bytes of files hold the keys from `from` on that are before `to`.
+    ///
+    /// # Errors
+    /// `Unsupported` without [`Feature::ApproximateSizes`].
+    fn approximate_size(&self, _from: &[u8], _to: &[u8]) -> Result<u64> {
+        Err(missing(Self::NAME, Feature::ApproximateSizes))
     }
     /// Totals since the open.
     fn counters(&self) -> Result<Counters>;

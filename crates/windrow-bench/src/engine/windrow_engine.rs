@@ -1,20 +1,24 @@
 //! Windrow as an engine of the bench.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use windrow::operators::{AddU64, Append};
 use windrow::{
-    Batch, Cursor, Db, Durability, ErrorKind, Event, Isolation, Keyspace, Options, Result,
-    Transaction,
+    Batch, Cursor, Db, Durability, Error, ErrorKind, Event, Isolation, Keyspace, Options, Result,
+    TableWriter, Transaction,
 };
+
+use super::compaction_times::CompactionTimes;
+use super::filter::Filter;
 
 use crate::{
     Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, Feature, IoShape, LevelShape,
-    MergeOperator, Scan, SeparatedReads, StallShape, TIME_TO_LIVE, TransactionCalls, Transactions,
+    Load, MergeOperator, Scan, SeparatedReads, StallShape, TIME_TO_LIVE, TransactionCalls,
+    Transactions,
 };
 
 /// The name of the keyspace.
@@ -27,6 +31,12 @@ pub struct WindrowEngine {
     durability: Durability,
     /// The times since the last call of `compactions`.
     compactions: Arc<CompactionTimes>,
+    filter: Arc<Filter>,
+    /// Prepared transactions so far, for their names.
+    prepared: AtomicU64,
+    folder: PathBuf,
+    /// For the files of ingestions.
+    options: Options,
     settings: BTreeMap<String, String>,
 }
 
@@ -58,14 +68,22 @@ impl WindrowEngine {
             settings.insert("merge_operator".to_owned(), operator.name().to_owned());
             options = options.with_merge_operator(KEYSPACE, operator);
         }
+        let filter = Arc::<Filter>::default();
+        if args.loads().contains(&Load::CompactFiltered) {
+            options = options.with_compaction_filter(KEYSPACE, Arc::clone(&filter) as _);
+        }
         let durability = options.durability;
-        let db = Db::open(folder, options)?;
+        let db = Db::open(folder, options.clone())?;
         let keyspace = db.keyspace(KEYSPACE)?;
         Ok(Self {
             db,
             keyspace,
             durability,
             compactions,
+            filter,
+            prepared: AtomicU64::new(0),
+            folder: folder.to_owned(),
+            options,
             settings,
         })
     }
@@ -118,6 +136,10 @@ impl Engine for WindrowEngine {
         Feature::RangeDeletes,
         Feature::BulkLoads,
         Feature::Expiry,
+        Feature::TwoPhaseCommit,
+        Feature::CompactionFilters,
+        Feature::ExternalFiles,
+        Feature::ApproximateSizes,
     ];
     type Scan<'a> = CursorScan;
 
@@ -201,6 +223,35 @@ impl Engine for WindrowEngine {
         }
     }
 
+    fn transact_in_two_phases(
+        &self,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let transaction = self.db.locking_transaction();
+            let done = work(&mut Calls {
+                transaction: &transaction,
+                keyspace: &self.keyspace,
+                kind: Transactions::Locking,
+            });
+            let number = self.prepared.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}", std::process::id());
+            let done = done
+                .and_then(|()| transaction.prepare(&name))
+                .and_then(|prepared| prepared.commit_with(Durability::Sync));
+            match done {
+                Err(error)
+                    if [
+                        ErrorKind::Conflict,
+                        ErrorKind::Deadlock,
+                        ErrorKind::TimedOut,
+                    ]
+                    .contains(&error.kind()) => {}
+                done => return done,
+            }
+        }
+    }
+
     fn update(&self, key: &[u8], change: &mut dyn FnMut(&mut Vec<u8>)) -> Result<()> {
         let changed = self.keyspace.update(key, |old| {
             let mut value = old.unwrap_or_default().to_vec();
@@ -225,6 +276,49 @@ impl Engine for WindrowEngine {
     fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
         let entries = entries.map(|entry| (entry.key, entry.value));
         self.keyspace.bulk_load(entries).map(drop)
+    }
+
+    fn ingest(
+        &self,
+        entries: &mut dyn Iterator<Item = Entry>,
+        entries_per_file: usize,
+    ) -> Result<()> {
+        let mut entries = entries.peekable();
+        let mut paths = Vec::new();
+        while entries.peek().is_some() {
+            let path = self.folder.join(format!("{}.ingested", paths.len()));
+            let mut writer = TableWriter::create(&path, &self.options)?;
+            for entry in entries.by_ref().take(entries_per_file) {
+                writer.insert(&entry.key, &entry.value)?;
+            }
+            writer.finish()?;
+            paths.push(path);
+        }
+        let files = paths.iter().map(|path| (&self.keyspace, path));
+        self.db.ingest(files)?;
+        for path in &paths {
+            fs::remove_file(path).map_err(|error| Error::io("remove", path, error))?;
+        }
+        Ok(())
+    }
+
+    fn compact_filtered(&self) -> Result<()> {
+        loop {
+            let dropped = self.db.stats().judged_dropped;
+            self.filter.set(true);
+            let judged = self.compact();
+            self.filter.set(false);
+            judged?;
+            // What the filter has removed goes with the next compaction.
+            self.compact()?;
+            if self.db.stats().judged_dropped == dropped {
+                return Ok(());
+            }
+        }
+    }
+
+    fn approximate_size(&self, from: &[u8], to: &[u8]) -> Result<u64> {
+        self.keyspace.approximate_size(from..to)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -360,44 +454,6 @@ impl TransactionCalls for Calls<'_> {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.transaction.insert(self.keyspace, key, value)
-    }
-}
-
-/// The times of compactions, in nanoseconds.
-#[derive(Debug, Default)]
-struct CompactionTimes {
-    count: AtomicU64,
-    sum: AtomicU64,
-    /// `u64::MAX` minus the shortest time.
-    shortest: AtomicU64,
-    longest: AtomicU64,
-}
-
-impl CompactionTimes {
-    fn add(&self, duration: Duration) {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.sum.fetch_add(nanos, Ordering::Relaxed);
-        self.shortest.fetch_max(u64::MAX - nanos, Ordering::Relaxed);
-        self.longest.fetch_max(nanos, Ordering::Relaxed);
-        // Last, so `take` finds the times of every compaction that it counts.
-        self.count.fetch_add(1, Ordering::Release);
-    }
-
-    /// Takes the times and resets them.
-    fn take(&self) -> CompactionShape {
-        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        let count = self.count.swap(0, Ordering::Acquire);
-        let shortest = u64::MAX - take(&self.shortest);
-        CompactionShape {
-            count,
-            seconds: take(&self.sum) as f64 / 1e9,
-            shortest_ms: if count == 0 {
-                0.0
-            } else {
-                shortest as f64 / 1e6
-            },
-            longest_ms: take(&self.longest) as f64 / 1e6,
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::load::numbers::{NUMBER_BYTES, number_in, set_number};
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::Lane;
 use crate::measure::tally::{Operation, Tally};
-use crate::{Engine, TransactionCalls, Transactions};
+use crate::{Engine, TransactionCalls};
 
 /// The calls of a transaction, outside of one.
 struct Alone<'a, E>(&'a E);
@@ -64,7 +64,19 @@ impl<E: Engine> Worker<'_, E> {
                 let index = self.random(step);
                 self.update_number(index, &mut buffers, &mut filler, tally)
             }),
-            Counting::Pair(kind) => self.increment_pairs(lane, kind),
+            Counting::Pair(None) => {
+                self.increment_pairs(lane, Operation::ReadModifyWrite, |work| {
+                    work(&mut Alone(self.engine))
+                })
+            }
+            Counting::Pair(Some(kind)) => {
+                self.increment_pairs(lane, Operation::Transaction, |work| {
+                    self.engine.transact(kind, work)
+                })
+            }
+            Counting::PreparedPair => self.increment_pairs(lane, Operation::Transaction, |work| {
+                self.engine.transact_in_two_phases(work)
+            }),
         }
     }
 
@@ -136,9 +148,13 @@ impl<E: Engine> Worker<'_, E> {
         Ok(())
     }
 
-    /// Increments two counters in each operation.
-    fn increment_pairs(&self, lane: &Lane<'_>, kind: Option<Transactions>) -> Result<Tally> {
-        let operation = kind.map_or(Operation::ReadModifyWrite, |_| Operation::Transaction);
+    /// Increments two counters in each operation, as `transact` runs it.
+    fn increment_pairs(
+        &self,
+        lane: &Lane<'_>,
+        operation: Operation,
+        transact: impl Fn(&mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>) -> Result<()>,
+    ) -> Result<Tally> {
         let mut both = [EntryBuffers::default(), EntryBuffers::default()];
         let mut filler = Vec::new();
         lane.each(operation, |step, tally| {
@@ -162,10 +178,7 @@ impl<E: Engine> Worker<'_, E> {
                 }
                 Ok(())
             };
-            match kind {
-                None => work(&mut Alone(self.engine))?,
-                Some(kind) => self.engine.transact(kind, &mut work)?,
-            }
+            transact(&mut work)?;
             for ((index, number), buffers) in indexes.into_iter().zip(numbers).zip(&both) {
                 returned(index, number, buffers, tally);
                 tally.user_bytes += buffers.bytes();

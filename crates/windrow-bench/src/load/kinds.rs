@@ -27,6 +27,11 @@ pub(crate) enum Work {
     Count(Counting),
     Post(Posting),
     BulkLoad,
+    Ingest,
+    /// A full compaction with a filter.
+    Filter,
+    /// Estimates of the bytes between two keys.
+    Size,
     DeleteRange,
     /// Scans from before the deleted range to behind it.
     SeekAcross,
@@ -34,6 +39,16 @@ pub(crate) enum Work {
     Pop(u64),
     Store(Maintenance),
     Machine(Machine),
+}
+
+impl Work {
+    /// Whether an operation needs two counters.
+    pub(crate) fn is_on_pairs(self) -> bool {
+        matches!(
+            self,
+            Self::Count(Counting::Pair(_) | Counting::PreparedPair)
+        )
+    }
 }
 
 /// The keys that a load picks.
@@ -72,6 +87,8 @@ pub(crate) enum Counting {
     Update,
     /// Increments two counters by two gets and two puts, in a transaction or not.
     Pair(Option<Transactions>),
+    /// The same in a transaction with two phases.
+    PreparedPair,
 }
 
 /// An operation on postings: values that are lists.

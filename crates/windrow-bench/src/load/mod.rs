@@ -168,6 +168,8 @@ pub enum Load {
     OptimisticPairs,
     /// The same, each pair in a locking transaction.
     LockingPairs,
+    /// The same, each pair in a locking transaction that is prepared before its commit.
+    PreparedPairs,
     /// Appends to random lists by the merge operator, in a new store.
     MergePostings,
     /// Appends to random lists by a get and a put, in a new store.
@@ -176,6 +178,13 @@ pub enum Load {
     ReadPostings,
     /// Loads every key in order into a new store, past the write buffer.
     BulkLoad,
+    /// Writes every key in order to files outside of a new store, and adds the files in one step.
+    Ingest,
+    /// Compacts everything with a filter that removes half of the keys.
+    CompactFiltered,
+    /// Estimates the bytes of files between two random keys.
+    #[value(name = "approximatesizerandom")]
+    ApproximateSize,
     /// Deletes the middle half of the keys: by one call, or key by key on an engine without such a call.
     DeleteRange,
     /// Scans from keys before the middle half to the first ones behind it.
@@ -237,8 +246,12 @@ impl Load {
             _ if self == Self::FillExpiring => Some(Feature::Expiry),
             Work::Store(Maintenance::Compact) => Some(Feature::Compaction),
             Work::Count(Counting::Pair(kind)) => kind.map(Transactions::feature),
+            Work::Count(Counting::PreparedPair) => Some(Feature::TwoPhaseCommit),
             Work::Count(Counting::Update) => Some(Feature::Updates),
             Work::BulkLoad => Some(Feature::BulkLoads),
+            Work::Ingest => Some(Feature::ExternalFiles),
+            Work::Filter => Some(Feature::CompactionFilters),
+            Work::Size => Some(Feature::ApproximateSizes),
             _ => self.merge_operator().map(|_| Feature::Merges),
         }
     }
@@ -277,6 +290,8 @@ impl Load {
             | Work::MixGraph
             | Work::Replay
             | Work::BulkLoad
+            | Work::Ingest
+            | Work::Filter
             | Work::DeleteRange
             | Work::Pop(_)
             | Work::Insert => true,
@@ -296,6 +311,8 @@ impl Load {
                 | Work::Insert
                 | Work::Replay
                 | Work::BulkLoad
+                | Work::Ingest
+                | Work::Filter
                 | Work::DeleteRange
                 | Work::Pop(_)
         );
@@ -322,7 +339,7 @@ impl Load {
     pub(crate) fn puts_indexes(self) -> bool {
         let puts = matches!(
             self.work(),
-            Work::Write(_) | Work::Update | Work::Append | Work::BulkLoad
+            Work::Write(_) | Work::Update | Work::Append | Work::BulkLoad | Work::Ingest
         );
         puts || self.companion() == Some(Companion::Writer)
     }
@@ -360,7 +377,13 @@ impl Load {
     pub(crate) fn is_alone(self) -> bool {
         let is_alone = matches!(
             self.work(),
-            Work::Replay | Work::Store(_) | Work::BulkLoad | Work::DeleteRange | Work::Pop(_)
+            Work::Replay
+                | Work::Store(_)
+                | Work::BulkLoad
+                | Work::Ingest
+                | Work::Filter
+                | Work::DeleteRange
+                | Work::Pop(_)
         );
         self == Self::ReadToCache || is_alone
     }
@@ -373,6 +396,8 @@ impl Load {
                 | Work::Delete(Keys::InOrder)
                 | Work::Count(Counting::Fill)
                 | Work::BulkLoad
+                | Work::Ingest
+                | Work::Filter
                 | Work::DeleteRange
                 | Work::Walk(_)
                 | Work::Store(_)

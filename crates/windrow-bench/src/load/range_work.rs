@@ -1,4 +1,5 @@
-//! The inner loops of the loads on ranges of keys: bulk loads, range deletes with the scans across them, and queues.
+//! The inner loops of the loads on ranges of keys: bulk loads, ingestions, filters, estimates, range deletes with the
+//! scans across them, and queues.
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ use crate::load::read_work::InOrder;
 use crate::load::work::Worker;
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
-use crate::{Engine, Entry, Feature, Scan};
+use crate::{Engine, Entry, Feature, Scan, is_filtered};
 
 /// The indexes that `deleterange` deletes, of `num`.
 pub(crate) fn middle(num: u64) -> Range<u64> {
@@ -18,19 +19,37 @@ pub(crate) fn middle(num: u64) -> Range<u64> {
     first..first + num.div_ceil(2)
 }
 
+/// The files of `ingest`.
+const INGESTED_FILES: u64 = 8;
+
 /// The most keys before the middle that a scan of `seekacross` meets.
 const KEYS_BEFORE: u64 = 8;
 
 impl<E: Engine> Worker<'_, E> {
     /// Loads the keys of all steps.
     pub(crate) fn bulk_load(&self, lane: &Lane<'_>) -> Result<Tally> {
+        self.load_at_once(lane, |entries| self.engine.bulk_load(entries))
+    }
+
+    /// Ingests files with the keys of all steps.
+    pub(crate) fn ingest(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let count = lane.steps.end - lane.steps.start;
+        let per_file = usize::try_from(count.div_ceil(INGESTED_FILES)).unwrap_or(usize::MAX);
+        self.load_at_once(lane, |entries| self.engine.ingest(entries, per_file))
+    }
+
+    fn load_at_once(
+        &self,
+        lane: &Lane<'_>,
+        load: impl Fn(&mut dyn Iterator<Item = Entry>) -> Result<()>,
+    ) -> Result<Tally> {
         let mut watch = Stopwatch::new(lane);
         let mut entries = lane.steps.clone().map(|index| {
             let mut entry = Entry::default();
             self.make(index, None, &mut entry.key, &mut entry.value);
             entry
         });
-        self.engine.bulk_load(&mut entries)?;
+        load(&mut entries)?;
         watch.done(Operation::BulkLoad, lane.steps.end - lane.steps.start)?;
         let mut key = Vec::new();
         for index in lane.steps.clone() {
@@ -39,6 +58,37 @@ impl<E: Engine> Worker<'_, E> {
             self.note(index, key.len() + value, &mut watch.tally);
         }
         Ok(watch.tally)
+    }
+
+    /// Compacts everything with the filter.
+    pub(crate) fn compact_filtered(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut watch = Stopwatch::new(lane);
+        let mut key = Vec::new();
+        for index in lane.steps.clone() {
+            self.data.key(index, &mut key);
+            if is_filtered(&key) {
+                self.remove(index, &mut key, &mut watch.tally);
+            }
+        }
+        watch.begin_anew();
+        self.engine.compact_filtered()?;
+        watch.done(Operation::Filter, lane.steps.end - lane.steps.start)?;
+        Ok(watch.tally)
+    }
+
+    /// Estimates the bytes between two random keys.
+    pub(crate) fn size(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let num = self.data.num();
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        lane.each(Operation::Size, |step, tally| {
+            let mut rng = self.data.rng(self.stream, step);
+            let ends = [rng.below(num), rng.below(num)];
+            self.data.key(ends[0].min(ends[1]), &mut from);
+            self.data.key(ends[0].max(ends[1]), &mut to);
+            let bytes = self.engine.approximate_size(&from, &to)?;
+            tally.found += u64::from(bytes > 0);
+            Ok(())
+        })
     }
 
     /// Deletes the middle of the keys.

@@ -127,10 +127,14 @@ impl Load {
                 const LOCKING: Counting = Counting::Pair(Some(Transactions::Locking));
                 ("lockingpairs", Count(LOCKING), Writes)
             }
+            Self::PreparedPairs => ("preparedpairs", Count(Counting::PreparedPair), Writes),
             Self::MergePostings => ("mergepostings", Post(Posting::Merge), ALL),
             Self::AppendPostings => ("appendpostings", Post(Posting::ReadPut), ALL),
             Self::ReadPostings => ("readpostings", Post(Posting::Read), GETS),
             Self::BulkLoad => ("bulkload", Work::BulkLoad, ALL),
+            Self::Ingest => ("ingest", Work::Ingest, ALL),
+            Self::CompactFiltered => ("compactfiltered", Work::Filter, Whole),
+            Self::ApproximateSize => ("approximatesizerandom", Work::Size, GETS),
             Self::DeleteRange => ("deleterange", Work::DeleteRange, Half),
             Self::SeekAcross => ("seekacross", Work::SeekAcross, SEEKS),
             Self::PopQueue => ("popqueue", Work::Pop(1), POPS),

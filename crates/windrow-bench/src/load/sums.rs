@@ -69,8 +69,8 @@ impl Sums {
             Work::Count(Counting::Fill) => (increments, 0, false),
             // The last number of each counter is not known.
             Work::Count(Counting::Put) => (counters, self.numbers, false),
-            Work::Count(Counting::Pair(kind)) => {
-                let lost = kind.is_none() && is_shared;
+            work if work.is_on_pairs() => {
+                let lost = work == Work::Count(Counting::Pair(None)) && is_shared;
                 (counters, before.numbers.wrapping_add(2 * increments), lost)
             }
             Work::Count(counting) => {

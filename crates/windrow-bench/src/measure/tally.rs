@@ -66,6 +66,10 @@ operations! {
     Transaction = "transaction",
     /// A load of an entry past the write buffer, with its part of the latency.
     BulkLoad = "bulk-load",
+    /// The judgement of an entry by a compaction filter, with its part of the latency of the compaction.
+    Filter = "filter",
+    /// An estimate of the bytes in a range.
+    Size = "approximate-size",
     /// A delete of a key by a range delete, with its part of the latency.
     DeleteRange = "range-delete",
     /// A read of the first entry of a queue, and its delete.

@@ -103,6 +103,59 @@ fn a_bulk_load_writes_what_single_writes_write() {
 }
 
 #[test]
+fn ingested_files_hold_what_single_writes_write() {
+    for num in [3, 2500] {
+        let checksum = |fill: &str| {
+            let reports = reports(&format!("{fill},readseq --num {num} --threads 2"));
+            assert_eq!((reports[0].ops, reports[0].user_bytes), (num, num * 116));
+            assert_eq!(reports[0].live_bytes, Some(num * 116));
+            reports[1].checksum.clone()
+        };
+        assert_eq!(checksum("ingest"), checksum("fillseq"));
+    }
+    // The files are removed, and a store is not left with them.
+    let folder = tempfile::tempdir().unwrap();
+    reports(&format!(
+        "ingest --num 100 --db {}",
+        folder.path().display()
+    ));
+    let left = std::fs::read_dir(folder.path().join("windrow")).unwrap();
+    let left = left.map(|file| file.unwrap().path());
+    let mut extensions = left.filter_map(|path| path.extension().map(ToOwned::to_owned));
+    assert!(extensions.all(|extension| extension != "ingested"));
+}
+
+#[test]
+fn a_compaction_filter_removes_half_of_the_keys() {
+    let loads = "fillseq,compact,readrandom,compactfiltered,readrandom,readseq,compact,readseq";
+    let reports = reports(&format!("{loads} --num 1000 --reads 400"));
+    let found: Vec<u64> = reports.iter().map(|report| report.found).collect();
+    assert_eq!((found[2], found[5], found[7]), (400, 400, 400));
+    assert!((150..250).contains(&found[4]), "{found:?}");
+    let filtered = &reports[3];
+    assert_eq!(filtered.ops, 1000);
+    assert_eq!(filtered.operations[0].operation, Operation::Filter);
+    assert_eq!(filtered.live_bytes, Some(500 * 116));
+}
+
+#[test]
+fn prepared_pairs_lose_no_increment() {
+    let line =
+        "fillcounters,preparedpairs,readcounters --num 50 --hot-keys 5 --ops 200 --threads 3";
+    let reports = reports(line);
+    assert_eq!((reports[1].ops, reports[1].user_bytes), (200, 200 * 232));
+    assert_eq!(reports[1].operations[0].operation, Operation::Transaction);
+}
+
+#[test]
+fn sizes_of_ranges_are_estimated() {
+    let reports = reports("fillseq,approximatesizerandom --num 5000 --reads 300");
+    assert_eq!(reports[1].ops, 300);
+    // Two random keys are seldom in one block.
+    assert!(reports[1].found > 250, "{}", reports[1].found);
+}
+
+#[test]
 fn queues_give_their_first_entries() {
     let reports = reports("fillseq,popqueue,popqueues,readseq,popqueue --num 1000 --deletes 200");
     let found: Vec<u64> = reports.iter().map(|report| report.found).collect();
