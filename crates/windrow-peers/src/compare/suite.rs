@@ -22,8 +22,8 @@ pub(super) enum Suite {
     /// Reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines of
     /// the suite small
     Cached,
-    /// Transactions, merges, range deletes, bulk loads and queues, three times. An engine without a feature leaves out
-    /// its loads
+    /// Transactions, merges, range deletes, bulk loads, values that expire, compaction filters and queues, three times.
+    /// An engine without a feature leaves out its loads
     Features,
     /// `db_bench`'s loads, mixgraph and YCSB A to F on data of four times --memory, which must be among the settings,
     /// three times. Caches are dropped before each load, and a load of random operations ends after --duration
@@ -96,16 +96,18 @@ const RANGE_ENTRIES: f64 = 2e6;
 const QUEUE_ENTRIES: f64 = 8e5;
 /// The calls without a transaction come first, and each kind of transaction is beside them.
 const TRANSACTION_LOADS: &str =
-    "fillcounters,readputcounters,updatecounters,pairs,optimisticpairs,lockingpairs";
+    "fillcounters,readputcounters,updatecounters,pairs,optimisticpairs,lockingpairs,preparedpairs";
 /// The first gets are those of plain values.
 const COUNTER_LOADS: &str =
     "fillcounters,putcounters,readcounters,readputcounters,mergecounters,readcounters";
 const POSTING_LOADS: &str = "appendpostings,readpostings,mergepostings,readpostings";
 /// The hot keys are beside the deleted range.
 const RANGE_LOADS: &str = "fillbatch,readhot,seek10,deleterange,readhot,seekacross";
-const BULK_LOADS: &str = "fillseq,readrandom,bulkload,readrandom";
+const BULK_LOADS: &str = "fillseq,readrandom,bulkload,readrandom,ingest,readrandom";
 /// Beside the same loads on values that stay.
 const EXPIRY_LOADS: &str = "fillrandom,readrandom,fillexpiring,readrandom,seek10";
+/// The compaction without a decision is beside the one that removes half of the keys.
+const FILTER_LOADS: &str = "fillbatch,approximatesizerandom,compact,compactfiltered,readrandom";
 const QUEUE_LOADS: &str = "fillbatch,popqueue,fillbatch,popqueues";
 /// Data over memory in the suite beyond.
 const BEYOND: f64 = 4.0;
@@ -290,6 +292,12 @@ impl Sizes<'_> {
                 "values that expire",
                 3,
                 EXPIRY_LOADS,
+                &["--num", &entries, "--reads", &gets],
+            ),
+            self.group(
+                "a compaction filter that removes half of the keys",
+                3,
+                FILTER_LOADS,
                 &["--num", &entries, "--reads", &gets],
             ),
             self.group(

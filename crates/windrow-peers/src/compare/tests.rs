@@ -80,7 +80,11 @@ fn wrong_settings_are_refused_before_the_first_run() {
         Load::Compact,
         Load::OptimisticPairs,
         Load::LockingPairs,
+        Load::PreparedPairs,
         Load::BulkLoad,
+        Load::Ingest,
+        Load::CompactFiltered,
+        Load::ApproximateSize,
     ] {
         let fill = if load.name().ends_with("pairs") {
             "fillcounters"

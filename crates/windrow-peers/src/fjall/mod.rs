@@ -2,6 +2,7 @@
 //! collects when a quarter is stale. The capacity of its first level follows from the size of its files, so
 //! `--base-bytes` has no counterpart.
 
+mod filter;
 mod transactions;
 
 use std::marker::PhantomData;
@@ -19,10 +20,11 @@ use fjall::{
 };
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{
-    BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Scan, TransactionCalls, Transactions,
-    wait_until_quiet,
+    BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Load, Scan, TransactionCalls,
+    Transactions, wait_until_quiet,
 };
 
+use self::filter::Filter;
 use self::transactions::{DatabaseSettings, Store};
 use crate::idled::Idled;
 use crate::settings::{Reported, Settings, reported};
@@ -67,6 +69,8 @@ impl Kind for SingleWriter {
 /// An open fjall.
 pub(crate) struct Fjall<K> {
     store: Store,
+    /// The compaction filter, if a load needs it.
+    filter: Option<Arc<Filter>>,
     sync: bool,
     settings: Reported,
     idled: Idled,
@@ -105,10 +109,13 @@ impl<K: Kind> Fjall<K> {
             )),
             _ => FilterPolicy::disabled(),
         };
+        let filtered = args.loads().contains(&Load::CompactFiltered);
+        let judge = filtered.then(Arc::<Filter>::default);
         let database = DatabaseSettings {
             cache_bytes: settings.cache_bytes as u64,
             compression,
             threads: settings.background_threads,
+            filter: judge.clone(),
         };
         let separation = K::IS_SEPARATED.then(|| {
             KvSeparationOptions::default()
@@ -160,6 +167,7 @@ impl<K: Kind> Fjall<K> {
         };
         Ok(Self {
             store: Store::open(folder, K::TRANSACTIONS, &database, options)?,
+            filter: judge,
             sync: settings.sync,
             settings: reported,
             idled: Idled::default(),
@@ -190,7 +198,11 @@ impl<K: Kind> Engine for Fjall<K> {
     const NAME: &'static str = K::NAME;
     const SETTLES_BY_QUIET: bool = true;
     const FEATURES: &'static [Feature] = match K::TRANSACTIONS {
-        None => &[Feature::Compaction, Feature::BulkLoads],
+        None => &[
+            Feature::Compaction,
+            Feature::BulkLoads,
+            Feature::CompactionFilters,
+        ],
         Some(Transactions::Optimistic) => &[
             Feature::Compaction,
             Feature::BulkLoads,
@@ -305,6 +317,18 @@ impl<K: Kind> Engine for Fjall<K> {
             ingestion.write(entry.key, entry.value).map_err(failed)?;
         }
         ingestion.finish().map_err(failed)
+    }
+
+    fn compact_filtered(&self) -> Result<()> {
+        let set = |is_on| {
+            if let Some(filter) = &self.filter {
+                filter.set(is_on);
+            }
+        };
+        set(true);
+        let compacted = self.compact();
+        set(false);
+        compacted
     }
 
     fn counters(&self) -> Result<Counters> {

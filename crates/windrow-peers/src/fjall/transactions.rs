@@ -1,5 +1,7 @@
 //! fjall's two databases with transactions: optimistic ones, and those of a single writer, which hold one lock each.
 
+use std::sync::Arc;
+
 use fjall::{
     Database, DatabaseBuilder, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase,
     OptimisticTxKeyspace, OptimisticWriteTx, PersistMode, Readable as _, SingleWriterTxDatabase,
@@ -9,12 +11,14 @@ use windrow::Result;
 use windrow_bench::{TransactionCalls, Transactions};
 
 use super::failed;
+use super::filter::Filter;
 
 /// The settings of a database.
 pub(super) struct DatabaseSettings {
     pub(super) cache_bytes: u64,
     pub(super) compression: fjall::CompressionType,
     pub(super) threads: Option<usize>,
+    pub(super) filter: Option<Arc<Filter>>,
 }
 
 /// A database and its keyspace.
@@ -31,6 +35,7 @@ macro_rules! built {
             cache_bytes,
             compression,
             threads,
+            filter,
         } = $settings;
         let builder: DatabaseBuilder<$database> = <$database>::builder($folder);
         let builder = builder
@@ -38,6 +43,10 @@ macro_rules! built {
             .journal_compression(*compression);
         let builder = match threads {
             Some(threads) => builder.worker_threads(*threads),
+            None => builder,
+        };
+        let builder = match filter {
+            Some(filter) => builder.with_compaction_filter_factories(Filter::assigner(filter)),
             None => builder,
         };
         builder.open().map_err(failed)?

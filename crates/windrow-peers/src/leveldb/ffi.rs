@@ -76,6 +76,15 @@ unsafe extern "C" {
         limit: *const u8,
         limit_length: usize,
     );
+    fn leveldb_approximate_sizes(
+        db: *mut Opaque,
+        ranges: c_int,
+        starts: *const *const u8,
+        start_lengths: *const usize,
+        limits: *const *const u8,
+        limit_lengths: *const usize,
+        sizes: *mut u64,
+    );
     fn leveldb_property_value(db: *mut Opaque, name: *const c_char) -> *mut c_char;
     fn leveldb_major_version() -> c_int;
     fn leveldb_minor_version() -> c_int;
@@ -288,6 +297,26 @@ impl Database {
     pub(super) fn compact(&self) {
         // SAFETY: a null bound is none.
         unsafe { leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
+    }
+
+    /// About how many bytes of tables hold the keys from `from` on that are before `to`.
+    pub(super) fn approximate_size(&self, from: &[u8], to: &[u8]) -> u64 {
+        let mut size = 0;
+        let (start, start_length) = (from.as_ptr(), from.len());
+        let (limit, limit_length) = (to.as_ptr(), to.len());
+        // SAFETY: each array has one element, the slices live through the call, and so does the size.
+        unsafe {
+            leveldb_approximate_sizes(
+                self.db,
+                1,
+                &raw const start,
+                &raw const start_length,
+                &raw const limit,
+                &raw const limit_length,
+                &raw mut size,
+            );
+        }
+        size
     }
 
     /// LevelDB's property `name`.

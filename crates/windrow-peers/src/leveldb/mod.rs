@@ -66,7 +66,7 @@ fn file_bytes(asked: Option<u64>) -> usize {
 
 impl Engine for LevelDb {
     const NAME: &'static str = "leveldb";
-    const FEATURES: &'static [Feature] = &[Feature::Compaction];
+    const FEATURES: &'static [Feature] = &[Feature::Compaction, Feature::ApproximateSizes];
     const SETTLES_BY_QUIET: bool = true;
     type Scan<'a> = LevelScan<'a>;
 
@@ -116,6 +116,10 @@ impl Engine for LevelDb {
     fn compact(&self) -> Result<()> {
         self.database.compact();
         Ok(())
+    }
+
+    fn approximate_size(&self, from: &[u8], to: &[u8]) -> Result<u64> {
+        Ok(self.database.approximate_size(from, to))
     }
 
     fn counters(&self) -> Result<Counters> {

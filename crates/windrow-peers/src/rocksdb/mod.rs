@@ -14,16 +14,19 @@ mod transactions;
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use rocksdb::compaction_filter::Decision;
 use rocksdb::{
     DB, DBAccess, DBRawIteratorWithThreadMode, IngestExternalFileOptions, OptimisticTransactionDB,
-    Options, ReadOptions, SstFileWriter, TransactionDB, WaitForCompactOptions, WriteBatch,
+    Options, Range, ReadOptions, SstFileWriter, TransactionDB, WaitForCompactOptions, WriteBatch,
     WriteOptions,
 };
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{
     Answer, BenchArgs, Counters, Engine, Entry, Feature, LevelShape, Load, MergeOperator, Scan,
-    TIME_TO_LIVE,
+    TIME_TO_LIVE, is_filtered,
 };
 
 use self::transactions::TransactionalRocksDb;
@@ -85,8 +88,10 @@ pub(crate) struct RocksDb<K> {
     db: DB,
     /// For gets: without them the binding makes new ones for each get.
     read_options: ReadOptions,
-    /// For the files of bulk loads.
+    /// For the files of bulk loads and ingestions.
     options: Options,
+    /// Whether the compaction filter removes anything.
+    is_filtering: Arc<AtomicBool>,
     folder: PathBuf,
     write_options: WriteOptions,
     settings: Reported,
@@ -101,7 +106,18 @@ impl<K: Kind> RocksDb<K> {
             // Memtables, filters and the bench's own checks need the rest.
             settings.cache_bytes = usize::try_from(memory / 8 * 3).unwrap_or(usize::MAX);
         }
-        let (options, write_options, reported) = opening::<K>(&settings, args, min_blob_bytes)?;
+        let (mut options, write_options, reported) = opening::<K>(&settings, args, min_blob_bytes)?;
+        let is_filtering = Arc::<AtomicBool>::default();
+        if args.loads().contains(&Load::CompactFiltered) {
+            let is_on = Arc::clone(&is_filtering);
+            options.set_compaction_filter("odd-keys", move |_, key: &[u8], _: &[u8]| {
+                if is_on.load(Ordering::Relaxed) && is_filtered(key) {
+                    Decision::Remove
+                } else {
+                    Decision::Keep
+                }
+            });
+        }
         // Gets do not look at the age of values; compactions drop old ones.
         let expires = args.loads().contains(&Load::FillExpiring);
         let db = if expires {
@@ -114,6 +130,7 @@ impl<K: Kind> RocksDb<K> {
             db,
             read_options: ReadOptions::default(),
             options,
+            is_filtering,
             folder: folder.to_owned(),
             write_options,
             settings: reported,
@@ -241,6 +258,9 @@ impl<K: Kind> Engine for RocksDb<K> {
             Feature::RangeDeletes,
             Feature::BulkLoads,
             Feature::Expiry,
+            Feature::CompactionFilters,
+            Feature::ExternalFiles,
+            Feature::ApproximateSizes,
         ]
     };
     type Scan<'a>
@@ -335,18 +355,44 @@ impl<K: Kind> Engine for RocksDb<K> {
 
     /// Writes one file beside the store and moves it in.
     fn bulk_load(&self, entries: &mut dyn Iterator<Item = Entry>) -> Result<()> {
-        let path = self.folder.join("bulk_load.sst");
-        let mut writer = SstFileWriter::create(&self.options);
-        writer.open(&path).map_err(failed)?;
-        for entry in entries {
-            writer.put(&entry.key, &entry.value).map_err(failed)?;
+        self.ingest(entries, usize::MAX)
+    }
+
+    fn ingest(
+        &self,
+        entries: &mut dyn Iterator<Item = Entry>,
+        entries_per_file: usize,
+    ) -> Result<()> {
+        let mut entries = entries.peekable();
+        let mut paths = Vec::new();
+        while entries.peek().is_some() {
+            let path = self.folder.join(format!("{}.sst", paths.len()));
+            let mut writer = SstFileWriter::create(&self.options);
+            writer.open(&path).map_err(failed)?;
+            for entry in entries.by_ref().take(entries_per_file) {
+                writer.put(&entry.key, &entry.value).map_err(failed)?;
+            }
+            writer.finish().map_err(failed)?;
+            paths.push(path);
         }
-        writer.finish().map_err(failed)?;
         let mut options = IngestExternalFileOptions::default();
         options.set_move_files(true);
         self.db
-            .ingest_external_file_opts(&options, vec![path])
+            .ingest_external_file_opts(&options, paths)
             .map_err(failed)
+    }
+
+    fn compact_filtered(&self) -> Result<()> {
+        self.db.flush().map_err(failed)?;
+        self.is_filtering.store(true, Ordering::Relaxed);
+        let compacted = self.compact();
+        self.is_filtering.store(false, Ordering::Relaxed);
+        compacted
+    }
+
+    fn approximate_size(&self, from: &[u8], to: &[u8]) -> Result<u64> {
+        let sizes = self.db.get_approximate_sizes(&[Range::new(from, to)]);
+        Ok(sizes.iter().sum())
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -4,11 +4,13 @@
 //! - Both get the keys of a transaction *for update*, as RocksDB's documentation advises for keys that it will put.
 //! - `TransactionDB` detects deadlocks. A transaction begins again at once after a conflict, a deadlock, or a time-out of
 //!   a lock.
+//! - A transaction with two phases syncs its preparation and its commit, as in Windrow.
 //! - RocksDB has no update of one key in one step: that is a transaction of one key.
 //! - The binding has no call that waits for the compactions of a `TransactionDB`, so its settling ends when it has
 //!   written nothing for a while.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rocksdb::{
@@ -129,6 +131,10 @@ pub(crate) struct TransactionalRocksDb<D> {
     db: D,
     read_options: ReadOptions,
     write_options: WriteOptions,
+    /// For transactions with two phases.
+    synced: WriteOptions,
+    /// Prepared transactions so far, for their names.
+    prepared: AtomicU64,
     settings: Reported,
     idled: Idled,
 }
@@ -138,10 +144,14 @@ impl<D: Transactional> TransactionalRocksDb<D> {
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, D::NAME)?;
         let (options, write_options, reported) = opening::<Plain>(&settings, args, 0)?;
+        let mut synced = WriteOptions::default();
+        synced.set_sync(true);
         Ok(Self {
             db: D::open(&options, folder).map_err(failed)?,
             read_options: ReadOptions::default(),
             write_options,
+            synced,
+            prepared: AtomicU64::new(0),
             settings: reported,
             idled: Idled::default(),
         })
@@ -170,7 +180,11 @@ impl<D: Transactional> Engine for TransactionalRocksDb<D> {
     const NAME: &'static str = D::NAME;
     const FEATURES: &'static [Feature] = match D::KIND {
         Transactions::Optimistic => &[Feature::OptimisticTransactions, Feature::Updates],
-        Transactions::Locking => &[Feature::LockingTransactions, Feature::Updates],
+        Transactions::Locking => &[
+            Feature::LockingTransactions,
+            Feature::Updates,
+            Feature::TwoPhaseCommit,
+        ],
     };
     const SETTLES_BY_QUIET: bool = D::SETTLES_BY_QUIET;
     type Scan<'a>
@@ -224,6 +238,25 @@ impl<D: Transactional> Engine for TransactionalRocksDb<D> {
             let transaction = self.db.begin(&self.write_options);
             let done =
                 work(&mut Calls(&transaction)).and_then(|()| transaction.commit().map_err(failed));
+            match done {
+                Err(error) if error.kind() == windrow::ErrorKind::Conflict => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn transact_in_two_phases(
+        &self,
+        work: &mut dyn FnMut(&mut dyn TransactionCalls) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let transaction = self.db.begin(&self.synced);
+            let name = self.prepared.fetch_add(1, Ordering::Relaxed).to_string();
+            let named = transaction.set_name(name.as_bytes()).map_err(failed);
+            let done = named
+                .and_then(|()| work(&mut Calls(&transaction)))
+                .and_then(|()| transaction.prepare().map_err(failed))
+                .and_then(|()| transaction.commit().map_err(failed));
             match done {
                 Err(error) if error.kind() == windrow::ErrorKind::Conflict => {}
                 done => return done,
