@@ -464,6 +464,329 @@ static void test_transactions(windrow_database* db) {
   windrow_keyspace_free(keyspace);
 }
 
+/* Milliseconds in which no test ends. */
+enum { LONG = 1000 * 60 * 60 };
+
+static void test_expiry(windrow_database* db) {
+  windrow_keyspace* keyspace;
+  windrow_snapshot* snapshot;
+  windrow_transaction* transaction;
+  windrow_cursor* cursor;
+  uint64_t expiry = 0, other = 0;
+  bool valid;
+  OK(windrow_keyspace_open(db, "sessions", &keyspace, &error));
+  put(keyspace, "stays", "1");
+  OK(windrow_put_with_ttl(keyspace, text("long"), text("2"), LONG, WINDROW_DURABILITY_SYNC, &error));
+  OK(windrow_put_with_ttl(keyspace, text("short"), text("3"), 0, 0, &error));
+  check_get(keyspace, NULL, "long", "2");
+  check_get(keyspace, NULL, "short", NULL);
+  OK(windrow_expires_at(keyspace, NULL, text("long"), &expiry, &error));
+  CHECK(expiry > LONG && expiry < WINDROW_EXPIRY_NEVER);
+  OK(windrow_expires_at(keyspace, NULL, text("stays"), &other, &error));
+  CHECK(other == WINDROW_EXPIRY_NEVER);
+  OK(windrow_expires_at(keyspace, NULL, text("short"), &other, &error));
+  CHECK(other == WINDROW_EXPIRY_ABSENT);
+  FAILS(WINDROW_INVALID_ARGUMENT, "10889",
+        windrow_put_with_ttl(keyspace, text("a"), none, UINT64_MAX, 0, &error));
+
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  put(keyspace, "long", "4");
+  OK(windrow_expires_at(keyspace, snapshot, text("long"), &other, &error));
+  CHECK(other == expiry);
+  OK(windrow_cursor_open(keyspace, snapshot, everything, &cursor, &error));
+  CHECK(windrow_cursor_expires_at(cursor) == WINDROW_EXPIRY_ABSENT);
+  OK(windrow_cursor_seek_to_first(cursor, &valid, &error));
+  CHECK(windrow_cursor_expires_at(cursor) == expiry);
+  OK(windrow_cursor_next(cursor, &valid, &error));
+  CHECK(windrow_cursor_expires_at(cursor) == WINDROW_EXPIRY_NEVER);
+  windrow_cursor_free(cursor);
+  windrow_snapshot_free(snapshot);
+
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+  OK(windrow_transaction_put_with_ttl(transaction, keyspace, text("tx"), text("5"), LONG, &error));
+  OK(windrow_transaction_expires_at(transaction, keyspace, text("tx"), &other, &error));
+  CHECK(other >= expiry && other < WINDROW_EXPIRY_NEVER);
+  OK(windrow_transaction_expires_at(transaction, keyspace, text("stays"), &other, &error));
+  CHECK(other == WINDROW_EXPIRY_NEVER);
+  OK(windrow_transaction_cursor_open(transaction, keyspace, everything, &cursor, &error));
+  OK(windrow_cursor_seek_to_last(cursor, &valid, &error));
+  CHECK(valid && windrow_cursor_expires_at(cursor) > expiry - 1);
+  windrow_cursor_free(cursor);
+  OK(windrow_transaction_commit(transaction, WINDROW_DURABILITY_DEFAULT, &error));
+  check_get(keyspace, NULL, "tx", "5");
+  windrow_keyspace_free(keyspace);
+
+  windrow_keyspace_options* options;
+  OK(windrow_keyspace_options_new(WINDROW_PRESET_BALANCED, &options, &error));
+  windrow_keyspace_options_set_memtable_bytes(options, 1 << 20);
+  windrow_keyspace_options_set_default_ttl(options, LONG);
+  OK(windrow_keyspace_open_with(db, "expiring", options, &keyspace, &error));
+  put(keyspace, "a", "1");
+  OK(windrow_expires_at(keyspace, NULL, text("a"), &other, &error));
+  CHECK(other >= expiry && other < WINDROW_EXPIRY_NEVER);
+  windrow_keyspace_options_set_default_ttl(options, 0);
+  windrow_keyspace_free(keyspace);
+  OK(windrow_keyspace_open_with(db, "expiring", options, &keyspace, &error));
+  put(keyspace, "b", "1");
+  OK(windrow_expires_at(keyspace, NULL, text("b"), &other, &error));
+  CHECK(other == WINDROW_EXPIRY_NEVER);
+  windrow_keyspace_options_free(options);
+  windrow_keyspace_free(keyspace);
+}
+
+static void test_single_keys(windrow_database* db) {
+  windrow_keyspace *keyspace, *second;
+  windrow_snapshot* snapshot;
+  windrow_value *value, *values[3];
+  windrow_cursor* cursor;
+  bool was_absent = false, valid;
+  OK(windrow_keyspace_open(db, "single", &keyspace, &error));
+  OK(windrow_put_if_absent(keyspace, text("a"), text("1"), &was_absent, &error));
+  CHECK(was_absent);
+  OK(windrow_put_if_absent(keyspace, text("a"), text("2"), &was_absent, &error));
+  CHECK(!was_absent);
+  put(keyspace, "b", "2");
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  OK(windrow_take(keyspace, text("a"), &value, &error));
+  check_value(value, "1");
+  OK(windrow_take(keyspace, text("a"), &value, &error));
+  check_value(value, NULL);
+
+  const windrow_bytes keys[3] = {text("a"), text("b"), text("c")};
+  OK(windrow_multi_get(keyspace, NULL, keys, values, 3, &error));
+  check_value(values[0], NULL);
+  check_value(values[1], "2");
+  check_value(values[2], NULL);
+  OK(windrow_multi_get(keyspace, snapshot, keys, values, 2, &error));
+  check_value(values[0], "1");
+  check_value(values[1], "2");
+  OK(windrow_multi_get(keyspace, NULL, NULL, NULL, 0, &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "no array",
+        windrow_multi_get(keyspace, NULL, keys, NULL, 3, &error));
+  values[0] = (windrow_value*)1;
+  FAILS(WINDROW_INVALID_ARGUMENT, "no array",
+        windrow_multi_get(keyspace, NULL, NULL, values, 1, &error));
+  CHECK(values[0] == NULL);
+  windrow_snapshot_free(snapshot);
+
+  /* A cursor over two keyspaces. */
+  OK(windrow_keyspace_open(db, "second", &second, &error));
+  put(second, "a", "9");
+  put(second, "b", "8");
+  const windrow_keyspace* both[2] = {keyspace, second};
+  OK(windrow_cursor_open_merged(db, both, 2, everything, &cursor, &error));
+  check_scan(cursor, false, "a=9 b=2 b=8 ");
+  check_scan(cursor, true, "b=8 b=2 a=9 ");
+  OK(windrow_cursor_seek(cursor, text("b"), &valid, &error));
+  CHECK(valid && windrow_cursor_keyspace(cursor) == 0);
+  CHECK(windrow_cursor_expires_at(cursor) == WINDROW_EXPIRY_NEVER);
+  OK(windrow_cursor_next(cursor, &valid, &error));
+  CHECK(valid && windrow_cursor_keyspace(cursor) == 1);
+  windrow_cursor_free(cursor);
+  OK(windrow_cursor_open_merged(db, both, 2, between("b", "c"), &cursor, &error));
+  check_scan(cursor, false, "b=2 b=8 ");
+  windrow_cursor_free(cursor);
+  both[1] = NULL;
+  NULLS(windrow_cursor_open_merged(db, both, 2, everything, &cursor, &error));
+  windrow_keyspace_free(second);
+  windrow_keyspace_free(keyspace);
+}
+
+/* Writes a batch down as text. */
+static bool describe(void* state, const windrow_write* write) {
+  char* seen = state;
+  size_t length = strlen(seen);
+  const char* expiry = write->expiry == WINDROW_EXPIRY_NEVER ? "" : "!";
+  snprintf(seen + length, 256 - length, "%.*s:%u:%.*s=%.*s%s ", (int)write->keyspace.length,
+           write->keyspace.data, (unsigned)write->kind, (int)write->key.length, write->key.data,
+           (int)write->value.length, write->value.data == NULL ? (const uint8_t*)"" : write->value.data,
+           expiry);
+  return length < 200;
+}
+
+static void test_portable_batches(windrow_database* db) {
+  char seen[256] = "";
+  windrow_keyspace *keyspace, *counters;
+  windrow_batch *batch = windrow_batch_new(), *copy = (windrow_batch*)1;
+  windrow_value* bytes;
+  OK(windrow_keyspace_open(db, "carried", &keyspace, &error));
+  OK(windrow_keyspace_open(db, "counters", &counters, &error));
+  OK(windrow_batch_put(batch, keyspace, text("a"), text("1"), &error));
+  OK(windrow_batch_put_with_ttl(batch, keyspace, text("b"), text("2"), LONG, &error));
+  OK(windrow_batch_delete(batch, keyspace, text("c"), &error));
+  OK(windrow_batch_merge(batch, counters, text("d"), text("4"), &error));
+  OK(windrow_batch_delete_range(batch, keyspace, between("e", "f"), &error));
+  OK(windrow_batch_to_bytes(batch, &bytes, &error));
+  windrow_batch_free(batch);
+  OK(windrow_batch_from_bytes(db, windrow_value_bytes(bytes), &copy, &error));
+  CHECK(windrow_batch_count(copy) == 5);
+  OK(windrow_batch_visit(copy, describe, seen, &error));
+  CHECK(strcmp(seen, "carried:0:a=1 carried:0:b=2! carried:1:c= counters:2:d=4 carried:3:e=f ") == 0);
+  NULLS(windrow_batch_visit(copy, NULL, NULL, &error));
+  OK(windrow_batch_write(db, copy, WINDROW_DURABILITY_DEFAULT, &error));
+  windrow_batch_free(copy);
+  check_get(keyspace, NULL, "b", "2");
+  check_get(counters, NULL, "d", "4");
+  windrow_bytes cut = windrow_value_bytes(bytes);
+  cut.length--;
+  FAILS(WINDROW_CORRUPTION, "", windrow_batch_from_bytes(db, cut, &copy, &error));
+  CHECK(copy == NULL);
+  windrow_value_free(bytes);
+  windrow_keyspace_free(keyspace);
+  windrow_keyspace_free(counters);
+}
+
+static windrow_database* test_prepared(windrow_database* db) {
+  char* names;
+  windrow_keyspace* keyspace;
+  windrow_transaction* transaction;
+  OK(windrow_keyspace_open(db, "accounts", &keyspace, &error));
+  put(keyspace, "ada", "10");
+  for (int number = 0; number < 2; number++) {
+    OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+    OK(windrow_transaction_put(transaction, keyspace, text(number == 0 ? "ada" : "bob"), text("11"),
+                               &error));
+    OK(windrow_transaction_prepare(transaction, number == 0 ? "first" : "second", &error));
+  }
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+  FAILS(WINDROW_ALREADY_EXISTS, "first", windrow_transaction_prepare(transaction, "first", &error));
+  FAILS(WINDROW_CONFLICT, "ada", windrow_put(keyspace, text("ada"), text("12"), 0, &error));
+  check_get(keyspace, NULL, "ada", "10");
+  windrow_keyspace_free(keyspace);
+  OK(windrow_close(db, &error));
+
+  OK(windrow_open(in_folder("db"), NULL, &db, &error));
+  OK(windrow_keyspace_open(db, "accounts", &keyspace, &error));
+  OK(windrow_prepared_names_json(db, &names, &error));
+  CHECK(strcmp(names, "[\"first\",\"second\"]") == 0);
+  windrow_text_free(names);
+  check_get(keyspace, NULL, "ada", "10");
+  OK(windrow_commit_prepared(db, "first", WINDROW_DURABILITY_SYNC, &error));
+  OK(windrow_roll_back_prepared(db, "second", WINDROW_DURABILITY_DEFAULT, &error));
+  FAILS(WINDROW_NOT_FOUND, "first", windrow_commit_prepared(db, "first", 0, &error));
+  FAILS(WINDROW_NOT_FOUND, "second", windrow_roll_back_prepared(db, "second", 0, &error));
+  check_get(keyspace, NULL, "ada", "11");
+  check_get(keyspace, NULL, "bob", NULL);
+  windrow_keyspace_free(keyspace);
+  return db;
+}
+
+/* What the callbacks count, from any thread. */
+struct calls {
+  int merges, decisions, events, flushes, freed;
+};
+
+static void free_calls(void* state) { ((struct calls*)state)->freed++; }
+
+/* The longest of some words; "bad" is none. */
+static int32_t longest(void* state, windrow_bytes key, windrow_bytes base,
+                       const windrow_bytes* operands, size_t count, windrow_sink* result) {
+  windrow_bytes found = base;
+  __atomic_fetch_add(&((struct calls*)state)->merges, 1, __ATOMIC_SEQ_CST);
+  CHECK(key.length == 1 && count > 0);
+  for (size_t number = 0; number < count; number++) {
+    if (is(operands[number], "bad")) return 7;
+    if (operands[number].length > found.length) found = operands[number];
+  }
+  CHECK(windrow_sink_append(result, found));
+  CHECK(windrow_sink_append(result, none));
+  CHECK(!windrow_sink_append(result, WINDROW_BYTES(NULL, 1)));
+  return WINDROW_MERGE_DONE;
+}
+
+static int32_t longest_operand(void* state, windrow_bytes key, const windrow_bytes* operands,
+                               size_t count, windrow_sink* result) {
+  if (is(key, "k")) return WINDROW_MERGE_NOT;
+  return longest(state, key, operands[0], operands + 1, count - 1, result);
+}
+
+/* Removes what begins with r, replaces what begins with p, and fails for the rest but k. */
+static int32_t decide(void* state, const windrow_candidate* candidate, windrow_sink* replacement) {
+  windrow_bytes value;
+  __atomic_fetch_add(&((struct calls*)state)->decisions, 1, __ATOMIC_SEQ_CST);
+  CHECK(windrow_candidate_expires_at(candidate) == WINDROW_EXPIRY_NEVER);
+  CHECK(windrow_candidate_value_length(candidate) >= 1);
+  OK(windrow_candidate_value(candidate, &value, &error));
+  CHECK(value.length == windrow_candidate_value_length(candidate));
+  switch (windrow_candidate_key(candidate).data[0]) {
+    case 'k': return WINDROW_FILTER_KEEP;
+    case 'r': return WINDROW_FILTER_REMOVE;
+    case 'p':
+      CHECK(windrow_sink_append(replacement, text("put")));
+      return WINDROW_FILTER_REPLACE;
+    default: return 99;
+  }
+}
+
+static void count_event(void* state, const char* event) {
+  struct calls* calls = state;
+  __atomic_fetch_add(&calls->events, 1, __ATOMIC_SEQ_CST);
+  if (strstr(event, "\"event\":\"flush_ended\"") != NULL) {
+    CHECK(strstr(event, "\"keyspace\":\"") != NULL && strstr(event, "\"duration\":{\"secs\"") != NULL);
+    __atomic_fetch_add(&calls->flushes, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
+static void test_callbacks(void) {
+  struct calls merges = {0}, filter = {0}, listener = {0}, unused = {0};
+  windrow_options* options = windrow_options_new();
+  windrow_database* db;
+  windrow_keyspace *words, *filtered;
+  windrow_value* value;
+  OK(windrow_options_set_merge_callbacks(options, "words", "test.longest", longest, longest_operand,
+                                         &merges, free_calls, &error));
+  OK(windrow_options_set_compaction_filter(options, "filtered", "test.filter", decide, &filter,
+                                           free_calls, &error));
+  OK(windrow_options_set_listener(options, count_event, &listener, free_calls, &error));
+  NULLS(windrow_options_set_merge_callbacks(options, "words", "a", NULL, NULL, &unused, free_calls,
+                                            &error));
+  NULLS(windrow_options_set_compaction_filter(options, "a", "a", NULL, &unused, free_calls, &error));
+  NULLS(windrow_options_set_listener(options, NULL, &unused, free_calls, &error));
+  CHECK(unused.freed == 3);
+  OK(windrow_open(in_folder("callbacks"), options, &db, &error));
+  windrow_options_free(options);
+  CHECK(merges.freed == 0 && filter.freed == 0 && listener.freed == 0);
+
+  OK(windrow_keyspace_open(db, "words", &words, &error));
+  const char* keys[3] = {"k", "w", "x"};
+  for (int number = 0; number < 3; number++) {
+    OK(windrow_merge(words, text(keys[number]), text("wind"), 0, &error));
+    OK(windrow_merge(words, text(keys[number]), text("windrow"), 0, &error));
+    OK(windrow_merge(words, text(keys[number]), text(number == 2 ? "bad" : "row"), 0, &error));
+  }
+  check_get(words, NULL, "k", "windrow");
+  FAILS(WINDROW_MERGE, "the operator returned 7", windrow_get(words, NULL, text("x"), &value, &error));
+  OK(windrow_keyspace_open(db, "filtered", &filtered, &error));
+  put(filtered, "keep", "1");
+  put(filtered, "remove", "2");
+  put(filtered, "put", "3");
+  put(filtered, "unknown", "4");
+  OK(windrow_compact_range(words, everything, &error));
+  OK(windrow_compact_range(filtered, everything, &error));
+  OK(windrow_wait_idle(db, &error));
+  check_get(words, NULL, "w", "windrow");
+  check_get(words, NULL, "k", "windrow");
+  FAILS(WINDROW_MERGE, "the operator returned 7", windrow_get(words, NULL, text("x"), &value, &error));
+  check_get(filtered, NULL, "keep", "1");
+  check_get(filtered, NULL, "remove", NULL);
+  check_get(filtered, NULL, "put", "put");
+  check_get(filtered, NULL, "unknown", "4");
+  CHECK(merges.merges > 0 && filter.decisions >= 4 && listener.flushes >= 2);
+  CHECK(listener.events > listener.flushes);
+  windrow_keyspace_free(words);
+  windrow_keyspace_free(filtered);
+  OK(windrow_close(db, &error));
+  CHECK(merges.freed == 1 && filter.freed == 1 && listener.freed == 1);
+
+  /* Without the operator its keys are errors, and all others are there. */
+  OK(windrow_open(in_folder("callbacks"), NULL, &db, &error));
+  OK(windrow_keyspace_open(db, "words", &words, &error));
+  FAILS(WINDROW_MERGE, "test.longest", windrow_get(words, NULL, text("x"), &value, &error));
+  check_get(words, NULL, "w", "windrow");
+  windrow_keyspace_free(words);
+  OK(windrow_close(db, &error));
+}
+
 /* A source of the entries 000=v to before `end`. */
 struct numbers {
   int next, end, code;
@@ -562,6 +885,26 @@ static void test_null(void) {
   NULLS(windrow_get(NULL, NULL, text("a"), NULL, &error));
   NULLS(windrow_contains(NULL, NULL, text("a"), NULL, &error));
   NULLS(windrow_compare_and_swap(NULL, text("a"), none, none, NULL, &error));
+  NULLS(windrow_put_with_ttl(NULL, text("a"), none, 1, 0, &error));
+  NULLS(windrow_expires_at(NULL, NULL, text("a"), NULL, &error));
+  NULLS(windrow_put_if_absent(NULL, text("a"), none, NULL, &error));
+  NULLS(windrow_take(NULL, text("a"), NULL, &error));
+  NULLS(windrow_multi_get(NULL, NULL, NULL, NULL, 0, &error));
+  NULLS(windrow_cursor_open_merged(NULL, NULL, 0, everything, NULL, &error));
+  NULLS(windrow_batch_put_with_ttl(NULL, NULL, none, none, 1, &error));
+  NULLS(windrow_batch_to_bytes(NULL, NULL, &error));
+  NULLS(windrow_batch_from_bytes(NULL, none, NULL, &error));
+  NULLS(windrow_batch_visit(NULL, describe, NULL, &error));
+  NULLS(windrow_transaction_put_with_ttl(NULL, NULL, none, none, 1, &error));
+  NULLS(windrow_transaction_expires_at(NULL, NULL, none, NULL, &error));
+  NULLS(windrow_transaction_prepare(NULL, "a", &error));
+  NULLS(windrow_prepared_names_json(NULL, NULL, &error));
+  NULLS(windrow_commit_prepared(NULL, "a", 0, &error));
+  NULLS(windrow_roll_back_prepared(NULL, "a", 0, &error));
+  NULLS(windrow_options_set_merge_callbacks(NULL, "a", "b", longest, NULL, NULL, NULL, &error));
+  NULLS(windrow_options_set_compaction_filter(NULL, "a", "b", decide, NULL, NULL, &error));
+  NULLS(windrow_options_set_listener(NULL, count_event, NULL, NULL, &error));
+  NULLS(windrow_candidate_value(NULL, NULL, &error));
   NULLS(windrow_compact_range(NULL, everything, &error));
   NULLS(windrow_approximate_count(NULL, everything, NULL, &error));
   NULLS(windrow_approximate_bytes(NULL, everything, NULL, &error));
@@ -601,6 +944,7 @@ static void test_null(void) {
   windrow_options_set_keyspace(NULL, NULL);
   windrow_options_set_sync(NULL, true);
   windrow_keyspace_options_set_scaling(NULL, 1);
+  windrow_keyspace_options_set_default_ttl(NULL, 1);
   windrow_options_free(NULL);
   windrow_keyspace_options_free(NULL);
   windrow_keyspace_free(NULL);
@@ -616,6 +960,12 @@ static void test_null(void) {
   CHECK(windrow_batch_count(NULL) == 0);
   CHECK(!windrow_cursor_is_valid(NULL));
   CHECK(windrow_cursor_key(NULL).data == NULL);
+  CHECK(windrow_cursor_keyspace(NULL) == 0);
+  CHECK(windrow_cursor_expires_at(NULL) == WINDROW_EXPIRY_ABSENT);
+  CHECK(windrow_candidate_key(NULL).data == NULL);
+  CHECK(windrow_candidate_value_length(NULL) == 0);
+  CHECK(windrow_candidate_expires_at(NULL) == WINDROW_EXPIRY_ABSENT);
+  CHECK(!windrow_sink_append(NULL, none));
   CHECK(windrow_value_bytes(NULL).length == 0);
   CHECK(windrow_error_code(NULL) == WINDROW_OK);
   CHECK(windrow_error_message(NULL)[0] == 0);
@@ -676,7 +1026,12 @@ int main(int count, char** arguments) {
   test_merges_and_batches(db);
   test_cursors(db);
   test_transactions(db);
+  test_expiry(db);
+  test_single_keys(db);
+  test_portable_batches(db);
   test_loads(db);
+  db = test_prepared(db);
+  test_callbacks();
   test_close(db);
   puts("windrow.h: all functions passed");
   return 0;

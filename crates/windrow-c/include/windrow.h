@@ -9,7 +9,7 @@
 // windrow_error_free. A result parameter is always set: to null, 0 or false after an error. It may be null, too.
 //
 // Ownership. A function that returns a handle, or puts one into a result parameter, gives it to the caller, who frees it
-// with the function that its type names. Functions whose names end with "free", "close", "commit", "roll_back" or "finish"
+// with the function that its type names. Functions whose names end with "free", "close", "commit", "roll_back", "prepare" or "finish"
 // take their handle, also after an error. All other functions borrow what they are given until they return,
 // and copy what they keep. Bytes that a function lends stay valid as long as its comment says.
 //
@@ -26,6 +26,9 @@
 //
 // Panics. None enters C: it becomes WINDROW_INTERNAL, and is a bug of Windrow. Callbacks must not throw.
 //
+// Callbacks that options keep have a state of the caller and a function that frees it. Windrow calls it exactly once, when
+// the last options and database that use the callbacks are gone, or before the call that sets them returns an error.
+//
 // Forks. A child process must not use handles of its parent.
 
 
@@ -37,6 +40,39 @@
 #include <stdint.h>
 #define WINDROW_BYTES(pointer, size) ((windrow_bytes){(const uint8_t*)(pointer), (size)})
 
+
+// The write sets the value.
+#define WINDROW_WRITE_PUT 0
+
+// The write removes the key.
+#define WINDROW_WRITE_DELETE 1
+
+// The write adds an operand, which is the value.
+#define WINDROW_WRITE_MERGE 2
+
+// The write removes the key and all keys behind it to before the value; all of them, if the value's `data` is null.
+#define WINDROW_WRITE_DELETE_RANGE 3
+
+// The entry does not exist.
+#define WINDROW_EXPIRY_ABSENT 0
+
+// The entry stays until it is removed or replaced.
+#define WINDROW_EXPIRY_NEVER UINT64_MAX
+
+// The result is in the sink.
+#define WINDROW_MERGE_DONE 0
+
+// Operands without a base stay as they are: only for `partial_merge`.
+#define WINDROW_MERGE_NOT 1
+
+// The entry stays as it is.
+#define WINDROW_FILTER_KEEP 0
+
+// The entry is removed.
+#define WINDROW_FILTER_REMOVE 1
+
+// The entry gets the value that is in the sink.
+#define WINDROW_FILTER_REPLACE 2
 
 // The call has done what it says.
 #define WINDROW_OK 0
@@ -146,6 +182,9 @@
 // Writes to any keyspaces of one database. One thread at a time uses a batch.
 typedef struct windrow_batch windrow_batch;
 
+// An entry about which a compaction filter decides. It is valid during the call that it is passed to.
+typedef struct windrow_candidate windrow_candidate;
+
 // A position among the entries of a keyspace in one state. One thread at a time uses a cursor.
 //
 // A new cursor has no position. It may change its direction at any step. A move past either end leaves it without a
@@ -170,6 +209,9 @@ typedef struct windrow_keyspace_options windrow_keyspace_options;
 //
 // A setter stores a value. The open checks all of them and names each fault. A setter ignores null.
 typedef struct windrow_options windrow_options;
+
+// Takes the bytes of a result. It is valid during the call that it is passed to.
+typedef struct windrow_sink windrow_sink;
 
 // The state of all keyspaces at one moment. Any thread may use it. Compactions keep what it can read.
 typedef struct windrow_snapshot windrow_snapshot;
@@ -203,6 +245,60 @@ typedef struct {
   windrow_bytes end;
 } windrow_range;
 
+// A write of a batch. What it points to is valid during the call.
+typedef struct {
+  // The name of the keyspace.
+  windrow_bytes keyspace;
+  // One of `WINDROW_WRITE_...`.
+  uint32_t kind;
+  // The key.
+  windrow_bytes key;
+  // What `kind` says.
+  windrow_bytes value;
+  // When a value expires: a time in milliseconds since the start of 1970, or `WINDROW_EXPIRY_NEVER`.
+  uint64_t expiry;
+} windrow_write;
+
+// Receives a write. Returns whether it wants the next one. It must not throw.
+typedef bool (*windrow_visitor)(void *state, const windrow_write *write);
+
+// Appends to `result` the value of `key` after all operands, oldest first, were applied to `base`, whose `data` is null if
+// there is no value. Returns `WINDROW_MERGE_DONE`; any other number is an error of this key alone, and loses nothing.
+//
+// Any thread calls it, several at once, any number of times for the same operands: the result depends on the arguments
+// only. It must not throw.
+typedef int32_t (*windrow_full_merge)(void *state,
+                                      windrow_bytes key,
+                                      windrow_bytes base,
+                                      const windrow_bytes *operands,
+                                      size_t count,
+                                      windrow_sink *result);
+
+// Appends to `result` one operand with the effect of all operands, at least two, oldest first, on any base. Returns
+// `WINDROW_MERGE_DONE`, or `WINDROW_MERGE_NOT` if there is no such operand; any other number is an error. Otherwise as
+// `windrow_full_merge`.
+typedef int32_t (*windrow_partial_merge)(void *state,
+                                         windrow_bytes key,
+                                         const windrow_bytes *operands,
+                                         size_t count,
+                                         windrow_sink *result);
+
+// Frees the state of callbacks. Windrow calls it once, when nothing uses them any more: neither options nor a database.
+typedef void (*windrow_free_state)(void *state);
+
+// Decides about an entry that a compaction rewrites. Returns one of `WINDROW_FILTER_...`; any other number is an error, and
+// the entry stays. Any thread calls it, several at once. It may read the database, but not write to it, flush, compact or
+// close it. It must not throw.
+typedef int32_t (*windrow_filter)(void *state,
+                                  const windrow_candidate *candidate,
+                                  windrow_sink *replacement);
+
+// Receives an event as a JSON object, whose member `event` names it: `flush_ended`, `compaction_ended`,
+// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `no_space`, `space_resumed`. The text is
+// valid during the call. The thread that causes an event makes the call, which may be a writer: return soon. The listener
+// may read the database, but not write to it, flush, compact or close it. It must not throw.
+typedef void (*windrow_listener)(void *state, const char *event);
+
 // A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
 // other number ends the load with an error: nothing is loaded. The bytes stay valid until its next call. It must not
 // throw, close the database, or wait for its background work: `windrow_wait_idle` and `windrow_close` are errors in it.
@@ -234,6 +330,14 @@ int32_t windrow_batch_put(windrow_batch *batch,
                           windrow_bytes value,
                           windrow_error **error);
 
+// Adds a write that sets the value of `key` for `ttl` milliseconds from now on.
+int32_t windrow_batch_put_with_ttl(windrow_batch *batch,
+                                   const windrow_keyspace *keyspace,
+                                   windrow_bytes key,
+                                   windrow_bytes value,
+                                   uint64_t ttl,
+                                   windrow_error **error);
+
 // Adds a write that removes `key`.
 int32_t windrow_batch_delete(windrow_batch *batch,
                              const windrow_keyspace *keyspace,
@@ -260,6 +364,25 @@ int32_t windrow_batch_write(const windrow_database *database,
                             uint32_t durability,
                             windrow_error **error);
 
+// The writes of the batch as bytes, for another process or a later time. They name the keyspaces. Free them with
+// `windrow_value_free`.
+int32_t windrow_batch_to_bytes(const windrow_batch *batch,
+                               windrow_value **bytes,
+                               windrow_error **error);
+
+// The batch that `windrow_batch_to_bytes` has made bytes of, perhaps for another database: this one needs keyspaces of the
+// same names.
+int32_t windrow_batch_from_bytes(const windrow_database *database,
+                                 windrow_bytes bytes,
+                                 windrow_batch **batch,
+                                 windrow_error **error);
+
+// Passes the writes of the batch to `visitor`, in the order in which they were added.
+int32_t windrow_batch_visit(const windrow_batch *batch,
+                            windrow_visitor visitor,
+                            void *state,
+                            windrow_error **error);
+
 // The bytes of a value, valid until it is freed; none for null.
 windrow_bytes windrow_value_bytes(const windrow_value *value);
 
@@ -268,6 +391,53 @@ void windrow_value_free(windrow_value *value);
 
 // Frees text that a function of this header has returned for this purpose. Null is allowed.
 void windrow_text_free(char *text);
+
+// Appends bytes to a result. Returns false, without effect, for a null sink and for bytes that are none.
+bool windrow_sink_append(windrow_sink *sink,
+                         windrow_bytes bytes);
+
+// Gives a keyspace a merge operator of the caller. The database records its name, of 1 to 255 bytes: every later open that
+// reads or folds its operands must give an operator of this name. Names that begin with `windrow.` are taken.
+// `partial_merge` may be null. Options that are freed, and their copies in open databases, share `state`.
+int32_t windrow_options_set_merge_callbacks(windrow_options *options,
+                                            const char *keyspace,
+                                            const char *name,
+                                            windrow_full_merge full_merge,
+                                            windrow_partial_merge partial_merge,
+                                            void *state,
+                                            windrow_free_state free_state,
+                                            windrow_error **error);
+
+// The key; no bytes for null.
+windrow_bytes windrow_candidate_key(const windrow_candidate *candidate);
+
+// The bytes of the value, which are known without a read; 0 for null.
+uint64_t windrow_candidate_value_length(const windrow_candidate *candidate);
+
+// When the entry expires, as `windrow_expires_at` says it; `WINDROW_EXPIRY_ABSENT` for null.
+uint64_t windrow_candidate_expires_at(const windrow_candidate *candidate);
+
+// The value. This may read it from another file. After an error the entry stays as it is.
+int32_t windrow_candidate_value(const windrow_candidate *candidate,
+                                windrow_bytes *value,
+                                windrow_error **error);
+
+// Gives a keyspace a compaction filter of the caller, which removes or replaces values that compactions come across. The
+// database records nothing of it. `name` is for people.
+int32_t windrow_options_set_compaction_filter(windrow_options *options,
+                                              const char *keyspace,
+                                              const char *name,
+                                              windrow_filter filter,
+                                              void *state,
+                                              windrow_free_state free_state,
+                                              windrow_error **error);
+
+// Notifies `listener` of the events of the database. A later call replaces it.
+int32_t windrow_options_set_listener(windrow_options *options,
+                                     windrow_listener listener,
+                                     void *state,
+                                     windrow_free_state free_state,
+                                     windrow_error **error);
 
 // A cursor over the keys of a range, in the present state, or in that of `snapshot` if it is not null.
 int32_t windrow_cursor_open(const windrow_keyspace *keyspace,
@@ -282,6 +452,19 @@ int32_t windrow_cursor_open_prefix(const windrow_keyspace *keyspace,
                                    windrow_bytes prefix,
                                    windrow_cursor **cursor,
                                    windrow_error **error);
+
+// A cursor over the keys of a range in `count` keyspaces of a database, in the order of their keys, all in its newest state.
+// A key that several keyspaces have comes once for each. `windrow_cursor_keyspace` says which one an entry is of.
+int32_t windrow_cursor_open_merged(const windrow_database *database,
+                                   const windrow_keyspace *const *keyspaces,
+                                   size_t count,
+                                   windrow_range range,
+                                   windrow_cursor **cursor,
+                                   windrow_error **error);
+
+// The position of the entry's keyspace in the list that `windrow_cursor_open_merged` was given; 0 for all other cursors,
+// without an entry, and for null.
+size_t windrow_cursor_keyspace(const windrow_cursor *cursor);
 
 // A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and ends
 // with it: free it before or after.
@@ -330,6 +513,9 @@ windrow_bytes windrow_cursor_key(const windrow_cursor *cursor);
 int32_t windrow_cursor_value(const windrow_cursor *cursor,
                              windrow_bytes *value,
                              windrow_error **error);
+
+// When the entry expires, as `windrow_expires_at` says it; `WINDROW_EXPIRY_ABSENT` if the cursor is at no entry.
+uint64_t windrow_cursor_expires_at(const windrow_cursor *cursor);
 
 // Opens the database in the folder `folder`, or creates it if the options allow that. Null options are the defaults.
 int32_t windrow_open(const char *folder,
@@ -446,6 +632,11 @@ int32_t windrow_keyspace_options_new(uint32_t preset,
 // Frees options. Null is allowed.
 void windrow_keyspace_options_free(windrow_keyspace_options *options);
 
+// How long entries live that name no time of their own, in milliseconds from 1 to 2^47; 0, the default, for as long as
+// nobody removes them. Entries that are there already keep their times.
+void windrow_keyspace_options_set_default_ttl(windrow_keyspace_options *options,
+                                              uint64_t milliseconds);
+
 // Bytes of a memtable, from 4 KiB to 64 GiB. Default 64 MiB.
 void windrow_keyspace_options_set_memtable_bytes(windrow_keyspace_options *options, size_t bytes);
 
@@ -515,6 +706,15 @@ int32_t windrow_put(const windrow_keyspace *keyspace,
                     uint32_t durability,
                     windrow_error **error);
 
+// Sets the value of `key` for `ttl` milliseconds. From then on no read sees it, and a later compaction frees its space.
+// `windrow_put` writes what stays, or stays as long as the keyspace's default says.
+int32_t windrow_put_with_ttl(const windrow_keyspace *keyspace,
+                             windrow_bytes key,
+                             windrow_bytes value,
+                             uint64_t ttl,
+                             uint32_t durability,
+                             windrow_error **error);
+
 // Removes `key`. The removal of a missing key is no error.
 int32_t windrow_delete(const windrow_keyspace *keyspace,
                        windrow_bytes key,
@@ -548,6 +748,38 @@ int32_t windrow_contains(const windrow_keyspace *keyspace,
                          windrow_bytes key,
                          bool *contains,
                          windrow_error **error);
+
+// The values of `count` keys in one state: the newest one, or that of `snapshot` if it is not null. `values` points to space
+// for as many handles. Each becomes null if its key does not exist, and all do after an error. It reads the keys of cold
+// blocks at once, so it takes less time than as many gets. Free each value with `windrow_value_free`.
+int32_t windrow_multi_get(const windrow_keyspace *keyspace,
+                          const windrow_snapshot *snapshot,
+                          const windrow_bytes *keys,
+                          windrow_value **values,
+                          size_t count,
+                          windrow_error **error);
+
+// When the value of `key` expires, in the newest state, or in that of `snapshot` if it is not null: a time in milliseconds
+// since the start of 1970, `WINDROW_EXPIRY_NEVER`, or `WINDROW_EXPIRY_ABSENT` if the key does not exist.
+int32_t windrow_expires_at(const windrow_keyspace *keyspace,
+                           const windrow_snapshot *snapshot,
+                           windrow_bytes key,
+                           uint64_t *expiry,
+                           windrow_error **error);
+
+// Sets the value of `key` if it has none, in one step. `*was_absent` says whether it had none.
+int32_t windrow_put_if_absent(const windrow_keyspace *keyspace,
+                              windrow_bytes key,
+                              windrow_bytes value,
+                              bool *was_absent,
+                              windrow_error **error);
+
+// Removes `key` and returns its value, in one step: of several threads, one gets it. `*value` is null if the key did not
+// exist. Free the value with `windrow_value_free`.
+int32_t windrow_take(const windrow_keyspace *keyspace,
+                     windrow_bytes key,
+                     windrow_value **value,
+                     windrow_error **error);
 
 // Sets the value of `key` to `value` if it is `expected`, in one step. Bytes whose `data` is null stand for no value.
 // `*was_expected` says whether it was.
@@ -726,6 +958,21 @@ int32_t windrow_transaction_put(windrow_transaction *transaction,
                                 windrow_bytes value,
                                 windrow_error **error);
 
+// Sets the value of `key` for `ttl` milliseconds from now on.
+int32_t windrow_transaction_put_with_ttl(windrow_transaction *transaction,
+                                         const windrow_keyspace *keyspace,
+                                         windrow_bytes key,
+                                         windrow_bytes value,
+                                         uint64_t ttl,
+                                         windrow_error **error);
+
+// When the value of `key` expires, as the transaction sees it. `*expiry` is as that of `windrow_expires_at`.
+int32_t windrow_transaction_expires_at(windrow_transaction *transaction,
+                                       const windrow_keyspace *keyspace,
+                                       windrow_bytes key,
+                                       uint64_t *expiry,
+                                       windrow_error **error);
+
 // Removes `key`.
 int32_t windrow_transaction_delete(windrow_transaction *transaction,
                                    const windrow_keyspace *keyspace,
@@ -763,6 +1010,31 @@ int32_t windrow_transaction_commit(windrow_transaction *transaction,
 
 // Discards the writes of the transaction, and frees it. Its cursors return `WINDROW_CLOSED` from now on. Null is allowed.
 void windrow_transaction_roll_back(windrow_transaction *transaction);
+
+// Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
+// frees the transaction, also after an error: then nothing is prepared. A prepared transaction survives crashes until
+// `windrow_commit_prepared` or `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or
+// written.
+int32_t windrow_transaction_prepare(windrow_transaction *transaction,
+                                    const char *name,
+                                    windrow_error **error);
+
+// The names of all prepared transactions as a JSON array. Free it with `windrow_text_free`.
+int32_t windrow_prepared_names_json(const windrow_database *database,
+                                    char **json,
+                                    windrow_error **error);
+
+// Commits the prepared transaction `name`. If nothing was written, it stays prepared.
+int32_t windrow_commit_prepared(const windrow_database *database,
+                                const char *name,
+                                uint32_t durability,
+                                windrow_error **error);
+
+// Discards the writes of the prepared transaction `name`.
+int32_t windrow_roll_back_prepared(const windrow_database *database,
+                                   const char *name,
+                                   uint32_t durability,
+                                   windrow_error **error);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -12,7 +12,8 @@
 //! - Bytes and text: the caller promises that they have the length that it passes, or end with a zero, and that nobody
 //!   changes them during the call. No function keeps them.
 //! - Results: a parameter `Option<&mut MaybeUninit<T>>` is null, or points to space for a `T`; it is written and never read.
-//! - Callbacks: the caller promises a function of the stated type that does not unwind.
+//! - Callbacks: the caller promises a function of the stated type that does not unwind, and a state that it may be called
+//!   with from all threads that its comment names.
 //! - A handle that outlives the database it belongs to is no danger: it owns a reference, and its calls return an error.
 //!
 //! Concurrency: as the handles.
@@ -29,6 +30,7 @@
 
 pub mod batches;
 pub mod bytes;
+pub mod callbacks;
 mod calls;
 pub mod cursors;
 pub mod databases;

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use windrow::{Cursor, Durability, Result, Transaction, TransactionCursor};
+use windrow::{Cursor, Durability, PreparedTransaction, Result, Transaction, TransactionCursor};
 
 /// A transaction that owns its cursors.
 #[derive(Debug)]
@@ -88,6 +88,15 @@ impl TransactionAndCursors {
     pub fn commit(self, durability: Durability) -> Result<()> {
         drop(self.cursors);
         self.transaction.commit_with(durability)
+    }
+
+    /// Closes all cursors and prepares the transaction under a name.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::prepare`].
+    pub fn prepare(self, name: &str) -> Result<PreparedTransaction> {
+        drop(self.cursors);
+        self.transaction.prepare(name)
     }
 }
 

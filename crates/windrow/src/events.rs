@@ -17,6 +17,11 @@ use crate::base::sync::thread_local;
 
 /// Something that happened in an open database.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(tag = "event", rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Event {
     /// A flush has written a memtable to level 0.

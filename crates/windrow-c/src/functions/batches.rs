@@ -1,12 +1,14 @@
 //! Batches: writes that become visible and durable together.
 
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
-use windrow::Result;
+use windrow::{BatchWrite, Error as WindrowError, ErrorKind, Expiry, Result};
 use windrow_ffi::given;
 
-use super::bytes::{Bytes, Range};
-use super::calls::{call, guard};
+use super::bytes::{Bytes, Holder, Range, Value, expiry_of};
+use super::calls::{call, call_for, guard};
 use super::databases::Database;
 use super::errors::Error;
 use super::keyspaces::Keyspace;
@@ -75,6 +77,25 @@ pub unsafe extern "C" fn windrow_batch_put(
     })
 }
 
+/// Adds a write that sets the value of `key` for `ttl` milliseconds from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_batch_put_with_ttl(
+    batch: Option<&mut Batch>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    ttl: u64,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    add(batch, keyspace, error, |batch, keyspace| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        batch.insert_with_ttl(keyspace, key, value, Duration::from_millis(ttl))
+    })
+}
+
 /// Adds a write that removes `key`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn windrow_batch_delete(
@@ -138,5 +159,104 @@ pub extern "C" fn windrow_batch_write(
         database
             .db
             .write_with(&given(batch, "batch")?.0, durability)
+    })
+}
+
+/// The writes of the batch as bytes, for another process or a later time. They name the keyspaces. Free them with
+/// `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_batch_to_bytes(
+    batch: Option<&Batch>,
+    bytes: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(bytes, None, error, || {
+        let bytes = given(batch, "batch")?.0.to_bytes()?;
+        Ok(Some(Box::new(Value(Holder::Copied(bytes)))))
+    })
+}
+
+/// The batch that `windrow_batch_to_bytes` has made bytes of, perhaps for another database: this one needs keyspaces of the
+/// same names.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_batch_from_bytes(
+    database: Option<&Database>,
+    bytes: Bytes,
+    batch: Option<&mut MaybeUninit<Option<Box<Batch>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(batch, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let bytes = unsafe { bytes.get()? };
+        let batch = given(database, "database")?.db.batch_from_bytes(bytes)?;
+        Ok(Some(Box::new(Batch(batch))))
+    })
+}
+
+/// The write sets the value.
+pub const WINDROW_WRITE_PUT: u32 = 0;
+/// The write removes the key.
+pub const WINDROW_WRITE_DELETE: u32 = 1;
+/// The write adds an operand, which is the value.
+pub const WINDROW_WRITE_MERGE: u32 = 2;
+/// The write removes the key and all keys behind it to before the value; all of them, if the value's `data` is null.
+pub const WINDROW_WRITE_DELETE_RANGE: u32 = 3;
+
+/// A write of a batch. What it points to is valid during the call.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Write {
+    /// The name of the keyspace.
+    pub keyspace: Bytes,
+    /// One of `WINDROW_WRITE_...`.
+    pub kind: u32,
+    /// The key.
+    pub key: Bytes,
+    /// What `kind` says.
+    pub value: Bytes,
+    /// When a value expires: a time in milliseconds since the start of 1970, or `WINDROW_EXPIRY_NEVER`.
+    pub expiry: u64,
+}
+
+/// Receives a write. Returns whether it wants the next one. It must not throw.
+pub type Visitor = Option<unsafe extern "C" fn(state: *mut c_void, write: *const Write) -> bool>;
+
+/// Passes the writes of the batch to `visitor`, in the order in which they were added.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_batch_visit(
+    batch: Option<&Batch>,
+    visitor: Visitor,
+    state: *mut c_void,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let visitor = given(visitor, "visitor")?;
+        for entry in &given(batch, "batch")?.0 {
+            let (kind, value, expiry) = match entry.write {
+                BatchWrite::Insert(value) => (WINDROW_WRITE_PUT, Some(value), Expiry::Never),
+                BatchWrite::InsertUntil(value, time) => {
+                    (WINDROW_WRITE_PUT, Some(value), Expiry::At(time))
+                }
+                BatchWrite::Remove => (WINDROW_WRITE_DELETE, None, Expiry::Never),
+                BatchWrite::Merge(operand) => (WINDROW_WRITE_MERGE, Some(operand), Expiry::Never),
+                BatchWrite::DeleteRange(end) => (WINDROW_WRITE_DELETE_RANGE, end, Expiry::Never),
+                _ => {
+                    let message = "the batch has a write that this header does not know";
+                    return Err(WindrowError::new(ErrorKind::Unsupported, message));
+                }
+            };
+            let write = Write {
+                keyspace: Bytes::of(entry.keyspace.as_bytes()),
+                kind,
+                key: Bytes::of(entry.key),
+                value: value.map_or(Bytes::NONE, Bytes::of),
+                expiry: expiry_of(Some(expiry)),
+            };
+            // SAFETY: the caller has passed state and function together.
+            if !unsafe { visitor(state, &raw const write) } {
+                break;
+            }
+        }
+        Ok(())
     })
 }

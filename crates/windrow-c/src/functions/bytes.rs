@@ -1,10 +1,13 @@
 //! Bytes, ranges of keys, values and text.
 
 use std::ffi::{c_char, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::null;
+use std::slice;
+use std::time::SystemTime;
 
-use windrow::{PinnedValue, Result};
+use windrow::{Error as WindrowError, Expiry, PinnedValue, Result};
 use windrow_ffi::{bytes, catch, release};
 
 /// Bytes that somebody else owns: a key, a value, an operand, a bound. `data` may be null if `length` is 0.
@@ -108,4 +111,56 @@ pub extern "C" fn windrow_value_free(value: Option<Box<Value>>) {
 pub unsafe extern "C" fn windrow_text_free(text: *mut c_char) {
     // SAFETY: the caller promises text of this library, or null.
     unsafe { release(text.cast::<c_void>()) };
+}
+
+/// The entry does not exist.
+pub const WINDROW_EXPIRY_ABSENT: u64 = 0;
+/// The entry stays until it is removed or replaced.
+pub const WINDROW_EXPIRY_NEVER: u64 = u64::MAX;
+
+/// When an entry expires, for C; `None` for one that does not exist.
+pub(super) fn expiry_of(expiry: Option<Expiry>) -> u64 {
+    match expiry {
+        None => WINDROW_EXPIRY_ABSENT,
+        Some(Expiry::Never) => WINDROW_EXPIRY_NEVER,
+        Some(Expiry::At(time)) => {
+            let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
+            let milliseconds = since_1970.map_or(0, |since_1970| since_1970.as_millis());
+            // Windrow has no entries before 1970; one that expires at its start would look absent.
+            u64::try_from(milliseconds).unwrap_or(u64::MAX).max(1)
+        }
+    }
+}
+
+/// # Safety
+/// A pointer that is not null points to `count` elements, which nobody changes while the result is in use.
+pub(super) unsafe fn elements<'a, T>(pointer: *const T, count: usize) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    check_array(pointer, count)?;
+    // SAFETY: it is not null, and the caller promises the elements.
+    Ok(unsafe { slice::from_raw_parts(pointer, count) })
+}
+
+/// # Safety
+/// A pointer that is not null points to space for `count` elements, which nobody else uses while the result is in use.
+pub(super) unsafe fn spaces<'a, T>(
+    pointer: *mut MaybeUninit<T>,
+    count: usize,
+) -> Result<&'a mut [MaybeUninit<T>]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    check_array(pointer, count)?;
+    // SAFETY: it is not null, and the caller promises the space.
+    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+}
+
+fn check_array<T>(pointer: *const T, count: usize) -> Result<()> {
+    if pointer.is_null() || count > isize::MAX as usize / size_of::<T>() {
+        let message = format!("there is no array of {count} elements");
+        return Err(WindrowError::invalid_argument(message));
+    }
+    Ok(())
 }

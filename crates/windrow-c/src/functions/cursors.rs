@@ -8,12 +8,13 @@
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use windrow::{Error as WindrowError, ErrorKind, Result, TransactionCursor};
+use windrow::{Error as WindrowError, ErrorKind, MergedCursor, Result, TransactionCursor};
 use windrow_ffi::given;
 use windrow_ffi::transaction::TransactionAndCursors;
 
-use super::bytes::{Bounds, Bytes, Range};
+use super::bytes::{Bounds, Bytes, Range, WINDROW_EXPIRY_ABSENT, elements, expiry_of};
 use super::calls::{call_for, guard};
+use super::databases::Database;
 use super::errors::Error;
 use super::keyspaces::Keyspace;
 use super::snapshots::Snapshot;
@@ -33,6 +34,7 @@ pub struct Cursor(Entries);
 )]
 enum Entries {
     OfKeyspace(windrow::Cursor),
+    Merged(MergedCursor),
     OfTransaction(SharedCursor),
 }
 
@@ -141,6 +143,40 @@ pub unsafe extern "C" fn windrow_cursor_open_prefix(
     })
 }
 
+/// A cursor over the keys of a range in `count` keyspaces of a database, in the order of their keys, all in its newest state.
+/// A key that several keyspaces have comes once for each. `windrow_cursor_keyspace` says which one an entry is of.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_cursor_open_merged(
+    database: Option<&Database>,
+    keyspaces: *const Option<&Keyspace>,
+    count: usize,
+    range: Range,
+    cursor: Option<&mut MaybeUninit<Option<Box<Cursor>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(cursor, None, error, || {
+        let database = given(database, "database")?;
+        // SAFETY: the caller promises `count` handles.
+        let keyspaces = unsafe { elements(keyspaces, count)? };
+        let keyspaces = keyspaces.iter().map(|keyspace| Keyspace::given(*keyspace));
+        let keyspaces = keyspaces.collect::<Result<Vec<_>>>()?;
+        // SAFETY: the caller promises the bytes.
+        let range = unsafe { range.get()? };
+        let cursor = database.db.merged_cursor::<&[u8]>(&keyspaces, range)?;
+        Ok(Some(Box::new(Cursor(Entries::Merged(cursor)))))
+    })
+}
+
+/// The position of the entry's keyspace in the list that `windrow_cursor_open_merged` was given; 0 for all other cursors,
+/// without an entry, and for null.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_keyspace(cursor: Option<&Cursor>) -> usize {
+    cursor.map_or(0, |cursor| match &cursor.0 {
+        Entries::Merged(cursor) => cursor.keyspace().unwrap_or(0),
+        _ => 0,
+    })
+}
+
 /// A cursor over the keys of a range as a transaction sees them. It belongs to the thread of the transaction, and ends
 /// with it: free it before or after.
 #[unsafe(no_mangle)]
@@ -186,11 +222,13 @@ fn go(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     of_keyspace: impl FnOnce(&mut windrow::Cursor) -> Result<bool>,
+    merged: impl FnOnce(&mut MergedCursor) -> Result<bool>,
     of_transaction: impl for<'t> FnOnce(&mut TransactionCursor<'t>) -> Result<bool>,
 ) -> i32 {
     call_for(is_valid, false, error, || {
         match &mut given(cursor, "cursor")?.0 {
             Entries::OfKeyspace(cursor) => of_keyspace(cursor),
+            Entries::Merged(cursor) => merged(cursor),
             Entries::OfTransaction(shared) => shared.call(of_transaction),
         }
     })
@@ -208,6 +246,7 @@ pub extern "C" fn windrow_cursor_seek_to_first(
         is_valid,
         error,
         windrow::Cursor::seek_to_first,
+        MergedCursor::seek_to_first,
         |it| it.seek_to_first(),
     )
 }
@@ -224,6 +263,7 @@ pub extern "C" fn windrow_cursor_seek_to_last(
         is_valid,
         error,
         windrow::Cursor::seek_to_last,
+        MergedCursor::seek_to_last,
         |it| it.seek_to_last(),
     )
 }
@@ -241,6 +281,7 @@ pub unsafe extern "C" fn windrow_cursor_seek(
         let key = unsafe { key.get()? };
         match &mut given(cursor, "cursor")?.0 {
             Entries::OfKeyspace(cursor) => cursor.seek(key),
+            Entries::Merged(cursor) => cursor.seek(key),
             Entries::OfTransaction(shared) => shared.call(|cursor| cursor.seek(key)),
         }
     })
@@ -253,9 +294,14 @@ pub extern "C" fn windrow_cursor_next(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    go(cursor, is_valid, error, windrow::Cursor::next, |it| {
-        it.next()
-    })
+    go(
+        cursor,
+        is_valid,
+        error,
+        windrow::Cursor::next,
+        MergedCursor::next,
+        |it| it.next(),
+    )
 }
 
 /// Moves to the previous entry.
@@ -265,9 +311,14 @@ pub extern "C" fn windrow_cursor_prev(
     is_valid: Option<&mut MaybeUninit<bool>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
-    go(cursor, is_valid, error, windrow::Cursor::prev, |it| {
-        it.prev()
-    })
+    go(
+        cursor,
+        is_valid,
+        error,
+        windrow::Cursor::prev,
+        MergedCursor::prev,
+        |it| it.prev(),
+    )
 }
 
 /// Whether the cursor is at an entry; false for null.
@@ -276,6 +327,7 @@ pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
     guard(false, || {
         cursor.is_some_and(|cursor| match &cursor.0 {
             Entries::OfKeyspace(cursor) => cursor.is_valid(),
+            Entries::Merged(cursor) => cursor.is_valid(),
             Entries::OfTransaction(shared) => {
                 shared.call(|cursor| Ok(cursor.is_valid())).unwrap_or(false)
             }
@@ -289,6 +341,7 @@ pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
     guard(Bytes::NONE, || {
         cursor.map_or(Bytes::NONE, |cursor| match &cursor.0 {
             Entries::OfKeyspace(cursor) => Bytes::of(cursor.key()),
+            Entries::Merged(cursor) => Bytes::of(cursor.key()),
             Entries::OfTransaction(shared) => shared
                 .call(|cursor| Ok(Bytes::of(cursor.key())))
                 .unwrap_or(Bytes::NONE),
@@ -307,7 +360,24 @@ pub extern "C" fn windrow_cursor_value(
     call_for(value, Bytes::NONE, error, || {
         match &given(cursor, "cursor")?.0 {
             Entries::OfKeyspace(cursor) => cursor.value().map(Bytes::of),
+            Entries::Merged(cursor) => cursor.value().map(Bytes::of),
             Entries::OfTransaction(shared) => shared.call(|cursor| cursor.value().map(Bytes::of)),
         }
+    })
+}
+
+/// When the entry expires, as `windrow_expires_at` says it; `WINDROW_EXPIRY_ABSENT` if the cursor is at no entry.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_cursor_expires_at(cursor: Option<&Cursor>) -> u64 {
+    guard(WINDROW_EXPIRY_ABSENT, || {
+        let Some(cursor) = cursor.filter(|cursor| windrow_cursor_is_valid(Some(cursor))) else {
+            return WINDROW_EXPIRY_ABSENT;
+        };
+        let expiry = match &cursor.0 {
+            Entries::OfKeyspace(cursor) => Some(cursor.expires_at()),
+            Entries::Merged(cursor) => Some(cursor.expires_at()),
+            Entries::OfTransaction(shared) => shared.call(|cursor| Ok(cursor.expires_at())).ok(),
+        };
+        expiry_of(expiry)
     })
 }

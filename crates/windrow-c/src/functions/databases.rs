@@ -192,7 +192,7 @@ pub extern "C" fn windrow_keyspace_names_json(
     })
 }
 
-fn text_of(
+pub(super) fn text_of(
     database: Option<&Database>,
     result: Option<&mut MaybeUninit<*mut c_char>>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,

@@ -1,6 +1,7 @@
 //! The options of a keyspace. docs/tuning.md says when to change them.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use windrow::{
     Compression, Error as WindrowError, FilterAllocation, MediumInPlace, Preset, SegmentLimit,
@@ -70,6 +71,17 @@ fn set(options: Option<&mut KeyspaceOptions>, set: impl FnOnce(&mut windrow::Key
             set(&mut options.0);
         }
     });
+}
+
+/// How long entries live that name no time of their own, in milliseconds from 1 to 2^47; 0, the default, for as long as
+/// nobody removes them. Entries that are there already keep their times.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_options_set_default_ttl(
+    options: Option<&mut KeyspaceOptions>,
+    milliseconds: u64,
+) {
+    let ttl = (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+    set(options, |options| options.default_ttl = ttl);
 }
 
 /// Bytes of a memtable, from 4 KiB to 64 GiB. Default 64 MiB.

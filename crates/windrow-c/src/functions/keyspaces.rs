@@ -2,11 +2,14 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use windrow::{Durability, Result, View};
 use windrow_ffi::{given, text};
 
-use super::bytes::{Bytes, Holder, Range, Value};
+use super::bytes::{
+    Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, elements, expiry_of, spaces,
+};
 use super::calls::{call, call_for, guard};
 use super::errors::Error;
 use super::options::durability;
@@ -74,6 +77,27 @@ pub unsafe extern "C" fn windrow_put(
         let key = unsafe { key.get()? };
         // SAFETY: the same.
         let value = unsafe { value.get()? };
+        keyspace.insert_with(key, value, durability)
+    })
+}
+
+/// Sets the value of `key` for `ttl` milliseconds. From then on no read sees it, and a later compaction frees its space.
+/// `windrow_put` writes what stays, or stays as long as the keyspace's default says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_put_with_ttl(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    ttl: u64,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        let keyspace = keyspace.with_ttl(Duration::from_millis(ttl));
         keyspace.insert_with(key, value, durability)
     })
 }
@@ -169,6 +193,89 @@ pub unsafe extern "C" fn windrow_contains(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { key.get()? };
         Keyspace::read(keyspace, snapshot, |view| view.contains_key(key))
+    })
+}
+
+/// The values of `count` keys in one state: the newest one, or that of `snapshot` if it is not null. `values` points to space
+/// for as many handles. Each becomes null if its key does not exist, and all do after an error. It reads the keys of cold
+/// blocks at once, so it takes less time than as many gets. Free each value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_multi_get(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    keys: *const Bytes,
+    values: *mut MaybeUninit<Option<Box<Value>>>,
+    count: usize,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises space for `count` handles.
+        let values = unsafe { spaces(values, count)? };
+        for value in &mut *values {
+            value.write(None);
+        }
+        // SAFETY: the caller promises `count` keys.
+        let keys = unsafe { elements(keys, count)? };
+        // SAFETY: the caller promises the bytes.
+        let keys = keys.iter().map(|key| unsafe { key.get() });
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let found = Keyspace::read(keyspace, snapshot, |view| view.multi_get(&keys))?;
+        for (value, found) in values.iter_mut().zip(found) {
+            value.write(found.map(|found| Box::new(Value(Holder::Copied(found)))));
+        }
+        Ok(())
+    })
+}
+
+/// When the value of `key` expires, in the newest state, or in that of `snapshot` if it is not null: a time in milliseconds
+/// since the start of 1970, `WINDROW_EXPIRY_NEVER`, or `WINDROW_EXPIRY_ABSENT` if the key does not exist.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_expires_at(
+    keyspace: Option<&Keyspace>,
+    snapshot: Option<&Snapshot>,
+    key: Bytes,
+    expiry: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(expiry, WINDROW_EXPIRY_ABSENT, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        Keyspace::read(keyspace, snapshot, |view| view.expires_at(key)).map(expiry_of)
+    })
+}
+
+/// Sets the value of `key` if it has none, in one step. `*was_absent` says whether it had none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_put_if_absent(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    was_absent: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(was_absent, false, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        Keyspace::given(keyspace)?.insert_if_absent(key, value)
+    })
+}
+
+/// Removes `key` and returns its value, in one step: of several threads, one gets it. `*value` is null if the key did not
+/// exist. Free the value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_take(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Option<&mut MaybeUninit<Option<Box<Value>>>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(value, None, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        let taken = Keyspace::given(keyspace)?.fetch_remove(key)?;
+        Ok(taken.map(|value| Box::new(Value(Holder::Copied(value)))))
     })
 }
 

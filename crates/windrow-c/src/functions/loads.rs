@@ -2,12 +2,11 @@
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::slice;
 
-use windrow::{Error as WindrowError, ErrorKind, Result};
+use windrow::{Error as WindrowError, Result};
 use windrow_ffi::{given, path};
 
-use super::bytes::Bytes;
+use super::bytes::{Bytes, elements};
 use super::calls::{call, call_for, guard};
 use super::databases::Database;
 use super::errors::Error;
@@ -188,18 +187,4 @@ pub unsafe extern "C" fn windrow_ingest(
         });
         database.db.ingest(pairs.collect::<Result<Vec<_>>>()?)
     })
-}
-
-/// # Safety
-/// A pointer that is not null points to `count` elements, which nobody changes while the result is in use.
-unsafe fn elements<'a, T>(pointer: *const T, count: usize) -> Result<&'a [T]> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if pointer.is_null() || count > isize::MAX as usize / size_of::<T>() {
-        let message = format!("there is no array of {count} elements");
-        return Err(WindrowError::new(ErrorKind::InvalidArgument, message));
-    }
-    // SAFETY: it is not null, and the caller promises the elements.
-    Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }

@@ -1,17 +1,20 @@
 //! Transactions: reads and writes that commit as one, or not at all.
 
 use std::cell::RefCell;
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
-use windrow::{Durability, Error as WindrowError, ErrorKind, Isolation, Result, Savepoint};
-use windrow_ffi::given;
+use windrow::{
+    Durability, Error as WindrowError, ErrorKind, Isolation, PreparedTransaction, Result, Savepoint,
+};
 use windrow_ffi::transaction::TransactionAndCursors;
+use windrow_ffi::{given, text};
 
-use super::bytes::{Bytes, Holder, Range, Value};
+use super::bytes::{Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, expiry_of};
 use super::calls::{call, call_for, guard};
-use super::databases::Database;
+use super::databases::{Database, text_of};
 use super::errors::Error;
 use super::keyspaces::Keyspace;
 use super::options::durability;
@@ -191,6 +194,45 @@ pub unsafe extern "C" fn windrow_transaction_put(
     })
 }
 
+/// Sets the value of `key` for `ttl` milliseconds from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_put_with_ttl(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    ttl: u64,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.insert_with_ttl(keyspace, key, value, Duration::from_millis(ttl))
+        })
+    })
+}
+
+/// When the value of `key` expires, as the transaction sees it. `*expiry` is as that of `windrow_expires_at`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_expires_at(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    expiry: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call_for(expiry, WINDROW_EXPIRY_ABSENT, error, || {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        with(transaction, keyspace, |transaction, keyspace| {
+            transaction.expires_at(keyspace, key).map(expiry_of)
+        })
+    })
+}
+
 /// Removes `key`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn windrow_transaction_delete(
@@ -302,4 +344,97 @@ pub extern "C" fn windrow_transaction_commit(
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transaction>>) {
     guard((), || drop(transaction));
+}
+
+/// Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
+/// frees the transaction, also after an error: then nothing is prepared. A prepared transaction survives crashes until
+/// `windrow_commit_prepared` or `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or
+/// written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_prepare(
+    transaction: Option<Box<Transaction>>,
+    name: *const c_char,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let transaction = given(transaction, "transaction")?;
+        // SAFETY: the caller promises text.
+        let name = unsafe { text(name, "name")? };
+        let ended = transaction.shared.end();
+        ended.map_or(Ok(()), |ended| ended.prepare(name).map(drop))
+    })
+}
+
+/// The names of all prepared transactions as a JSON array. Free it with `windrow_text_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_prepared_names_json(
+    database: Option<&Database>,
+    json: Option<&mut MaybeUninit<*mut c_char>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    text_of(database, json, error, |db| {
+        serde_json::to_string(&db.prepared_transactions())
+    })
+}
+
+/// Commits the prepared transaction `name`. If nothing was written, it stays prepared.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_commit_prepared(
+    database: Option<&Database>,
+    name: *const c_char,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    // SAFETY: the caller promises text.
+    unsafe {
+        end_prepared(
+            database,
+            name,
+            durability,
+            error,
+            PreparedTransaction::commit_with,
+        )
+    }
+}
+
+/// Discards the writes of the prepared transaction `name`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_roll_back_prepared(
+    database: Option<&Database>,
+    name: *const c_char,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    // SAFETY: the caller promises text.
+    unsafe {
+        end_prepared(
+            database,
+            name,
+            durability,
+            error,
+            PreparedTransaction::roll_back_with,
+        )
+    }
+}
+
+/// # Safety
+/// As [`text`].
+unsafe fn end_prepared(
+    database: Option<&Database>,
+    name: *const c_char,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+    end: impl FnOnce(PreparedTransaction, Durability) -> Result<()>,
+) -> i32 {
+    call(error, || {
+        let database = given(database, "database")?;
+        // SAFETY: the caller promises text.
+        let name = unsafe { text(name, "name")? };
+        let durability = self::durability(durability, database.durability)?;
+        let prepared = database.db.prepared_transaction(name).ok_or_else(|| {
+            let message = format!("there is no prepared transaction \"{name}\"");
+            WindrowError::new(ErrorKind::NotFound, message)
+        })?;
+        end(prepared, durability)
+    })
 }

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::Cursor;
-use crate::base::{Error, Result};
+use crate::base::{Error, Expiry, Result};
 
 /// A cursor over the entries of several keyspaces in one state, from [`Db::merged_cursor`](super::Db::merged_cursor).
 ///
@@ -104,6 +104,12 @@ impl MergedCursor {
     /// As [`Cursor::value`].
     pub fn value(&self) -> Result<&[u8]> {
         self.present.map_or(Ok(&[]), |at| self.cursors[at].value())
+    }
+
+    /// When the entry expires; [`Expiry::Never`] if the cursor is at no entry.
+    pub fn expires_at(&self) -> Expiry {
+        let present = self.present.map(|at| self.cursors[at].expires_at());
+        present.unwrap_or(Expiry::Never)
     }
 
     fn seek_all(
