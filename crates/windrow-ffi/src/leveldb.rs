@@ -1,11 +1,14 @@
-//! What the interfaces of LevelDB for C and for Python, and that of RocksDB, which descends from it, share: the options in
-//! Windrow, the open, and the removal.
+//! What the interfaces of LevelDB for C, Python and Node, and that of RocksDB, which descends from it, share: the options in
+//! Windrow, the open, and the removal. In files of their own: the entries with the empty key, and the cursor over them.
 //!
 //! Options that are not set have the values that `leveldb/options.h` documents, so a program that opens many databases
 //! needs as little memory as before. Windrow's own options that have no counterpart keep their defaults, or follow from
 //! these.
 //!
 //! Concurrency: no state.
+
+mod cursor;
+mod entries;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,7 +17,10 @@ use std::{fs, io};
 use windrow::vfs::{OsVfs, Vfs};
 use windrow::{Compression, Db, Keyspace, Options, Result};
 
-/// The keyspace of all keys.
+pub use cursor::EntryCursor;
+pub use entries::{Bounds, Entries};
+
+/// The keyspace of all keys but the empty one.
 pub const KEYSPACE: &str = "default";
 
 const KIB: usize = 1 << 10;

@@ -4,50 +4,36 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use windrow::{
-    Batch, Db, Durability, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot, Stats,
-};
+use windrow::{Batch, Durability, Error, PinnedValue, Result, Snapshot, Stats};
 use windrow_ffi::key_order::CallOrder;
-use windrow_ffi::leveldb;
+use windrow_ffi::leveldb::{self, Entries};
 
 use crate::batch::{Write, WriteBatch};
-use crate::iterator::{EntryIterator, Source};
+use crate::iterator::EntryIterator;
 use crate::options::OpenOptions;
 
-/// The keyspace of the empty key.
-const EMPTY_KEY_KEYSPACE: &str = "leveldb.empty-key";
-
-/// The key in that keyspace that stands for the empty one.
-const EMPTY_KEY: &[u8] = &[0];
+/// The bounds of all keys.
+const ALL: leveldb::Bounds<'_> = (Bound::Unbounded, Bound::Unbounded);
 
 /// An open database.
 pub(crate) struct Database {
-    db: Db,
-    keyspace: Keyspace,
-    /// The keyspace of the empty key, once it was written.
-    empty_key: OnceLock<Keyspace>,
+    entries: Entries,
     order: Option<CallOrder>,
 }
 
 impl Database {
     pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let (db, keyspace) = leveldb::open(path, &options.common)?;
-        let empty_key = OnceLock::new();
-        if let Some(found) = db.existing_keyspace(EMPTY_KEY_KEYSPACE)? {
-            empty_key.get_or_init(|| found);
-        }
         Ok(Self {
-            db,
-            keyspace,
-            empty_key,
+            entries: Entries::new(db, keyspace)?,
             order: options.order.clone().map(CallOrder::new),
         })
     }
 
     pub(crate) fn close(self) -> Result<()> {
-        self.db.close()
+        self.entries.db().clone().close()
     }
 
     pub(crate) fn get(
@@ -56,27 +42,17 @@ impl Database {
         snapshot: Option<&Snapshot>,
     ) -> Result<Option<PinnedValue>> {
         self.check_order(key)?;
-        let Some((keyspace, key)) = self.place(key) else {
-            return Ok(None);
-        };
-        match snapshot {
-            None => keyspace.get_pinned(key),
-            Some(snapshot) => keyspace.at(snapshot)?.get_pinned(key),
-        }
+        self.entries.get(key, snapshot)
     }
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
         self.check_order(key)?;
-        let (keyspace, key) = self.place_for_put(key)?;
-        keyspace.insert_with(key, value, durability)
+        self.entries.insert(key, value, durability)
     }
 
     pub(crate) fn delete(&self, key: &[u8], durability: Durability) -> Result<()> {
         self.check_order(key)?;
-        match self.place(key) {
-            Some((keyspace, key)) => keyspace.remove_with(key, durability),
-            None => Ok(()),
-        }
+        self.entries.remove(key, durability)
     }
 
     pub(crate) fn write(&self, writes: &WriteBatch, durability: Durability) -> Result<()> {
@@ -88,60 +64,46 @@ impl Database {
             match write {
                 Write::Put(key, value) => {
                     self.check_order(key)?;
-                    let (keyspace, key) = self.place_for_put(key)?;
-                    batch.insert(keyspace, key, value)?;
+                    self.entries.batch_insert(&mut batch, key, value)?;
                 }
                 Write::Delete(key) => {
                     self.check_order(key)?;
-                    if let Some((keyspace, key)) = self.place(key) {
-                        batch.remove(keyspace, key)?;
-                    }
+                    self.entries.batch_remove(&mut batch, key)?;
                 }
             }
         }
-        self.db.write_with(&batch, durability)
+        self.entries.db().write_with(&batch, durability)
     }
 
     /// An iterator over the present state, or that of `snapshot`.
     pub(crate) fn iterator(&self, snapshot: Option<&Snapshot>) -> EntryIterator {
         EntryIterator::new(
-            self.source(snapshot),
+            self.entries.cursor(ALL, snapshot),
             self.order.as_ref().map(|order| Arc::clone(order.order())),
         )
     }
 
-    fn source(&self, snapshot: Option<&Snapshot>) -> Result<Source> {
-        let snapshot = snapshot.map_or_else(|| self.db.snapshot(), Snapshot::clone);
-        let empty_key = match self.empty_key.get() {
-            None => None,
-            Some(keyspace) => keyspace.at(&snapshot)?.get(EMPTY_KEY)?,
-        };
-        Ok(Source {
-            cursor: self.keyspace.at(&snapshot)?.cursor()?,
-            empty_key,
-        })
-    }
-
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.db.snapshot()
+        self.entries.db().snapshot()
     }
 
     /// About how many bytes of files the keys from `start` to before `limit` have.
     pub(crate) fn approximate_size(&self, start: &[u8], limit: &[u8]) -> Result<u64> {
-        self.keyspace.approximate_size(start..limit)
+        self.entries.keyspace().approximate_size(start..limit)
     }
 
     /// Compacts the keys from `start` to `limit`; `None` for no bound.
     pub(crate) fn compact_range(&self, start: Option<&[u8]>, limit: Option<&[u8]>) -> Result<()> {
         let bound = |key: Option<_>| key.map_or(Bound::Unbounded, Bound::Included);
-        self.keyspace
+        self.entries
+            .keyspace()
             .compact_range::<&[u8]>((bound(start), bound(limit)))
     }
 
     /// The statistics of the database, and the position of those of its keyspace.
     pub(crate) fn stats(&self) -> (Stats, Option<usize>) {
-        let stats = self.db.stats();
-        let name = self.keyspace.name();
+        let stats = self.entries.db().stats();
+        let name = self.entries.keyspace().name();
         let position = stats
             .keyspaces
             .iter()
@@ -151,29 +113,5 @@ impl Database {
 
     fn check_order(&self, key: &[u8]) -> Result<()> {
         self.order.as_ref().map_or(Ok(()), |order| order.check(key))
-    }
-
-    /// The keyspace of `key`, and the key there. `None` for the empty key if nobody has written it.
-    fn place<'a>(&'a self, key: &'a [u8]) -> Option<(&'a Keyspace, &'a [u8])> {
-        if key.is_empty() {
-            return self.empty_key.get().map(|keyspace| (keyspace, EMPTY_KEY));
-        }
-        Some((&self.keyspace, key))
-    }
-
-    /// As [`place`](Self::place), for a write that needs the place.
-    fn place_for_put<'a>(&'a self, key: &'a [u8]) -> Result<(&'a Keyspace, &'a [u8])> {
-        if key.is_empty() && self.empty_key.get().is_none() {
-            // Of two threads, both get the same keyspace.
-            let keyspace = self.db.keyspace(EMPTY_KEY_KEYSPACE)?;
-            self.empty_key.get_or_init(|| keyspace);
-        }
-        let missing = || {
-            Error::new(
-                ErrorKind::NotFound,
-                "the keyspace of the empty key is missing",
-            )
-        };
-        self.place(key).ok_or_else(missing)
     }
 }

@@ -1,4 +1,4 @@
-//! Iterators: a cursor, with the empty key before its first entry.
+//! Iterators: a cursor over all entries, with its first error.
 //!
 //! After an error an iterator is at no entry and stays there; its error says why.
 //!
@@ -6,37 +6,17 @@
 
 use std::sync::Arc;
 
-use windrow::{Cursor, Result};
+use windrow::Result;
 use windrow_ffi::iterator::Entries;
 use windrow_ffi::key_order::KeyOrder;
+use windrow_ffi::leveldb::EntryCursor;
 
 use crate::status;
-
-/// What an iterator reads.
-pub(crate) struct Source {
-    pub(crate) cursor: Cursor,
-    /// The value of the empty key.
-    pub(crate) empty_key: Option<Vec<u8>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
-    None,
-    EmptyKey,
-    Cursor,
-}
-
-impl Position {
-    fn of_cursor(is_valid: bool) -> Self {
-        if is_valid { Self::Cursor } else { Self::None }
-    }
-}
 
 /// An iterator over the entries of a database in one state.
 pub(crate) struct EntryIterator {
     /// `None` after a failed creation.
-    source: Option<Source>,
-    position: Position,
+    cursor: Option<EntryCursor>,
     /// A custom comparator.
     order: Option<Arc<KeyOrder>>,
     /// The first error.
@@ -44,109 +24,72 @@ pub(crate) struct EntryIterator {
 }
 
 impl EntryIterator {
-    pub(crate) fn new(source: Result<Source>, order: Option<Arc<KeyOrder>>) -> Self {
-        let (source, error) = match source {
-            Ok(source) => (Some(source), None),
+    pub(crate) fn new(cursor: Result<EntryCursor>, order: Option<Arc<KeyOrder>>) -> Self {
+        let (cursor, error) = match cursor {
+            Ok(cursor) => (Some(cursor), None),
             Err(error) => (None, Some(status::text(&error))),
         };
         Self {
-            source,
-            position: Position::None,
+            cursor,
             order,
             error,
         }
     }
 
     pub(crate) fn seek_to_first(&mut self) {
-        self.go(|source, _| {
-            if source.empty_key.is_some() {
-                return Ok(Position::EmptyKey);
-            }
-            source.cursor.seek_to_first().map(Position::of_cursor)
-        });
+        self.go(|cursor, _| cursor.seek_to_first().map(drop));
     }
 
     pub(crate) fn seek_to_last(&mut self) {
-        self.go(|source, _| {
-            let found = source.cursor.seek_to_last()?;
-            Ok(source.at_or_before(found))
-        });
+        self.go(|cursor, _| cursor.seek_to_last().map(drop));
     }
 
     /// Moves to the first entry whose key is `key` or greater.
     pub(crate) fn seek(&mut self, key: &[u8]) {
-        let order = self.order.clone();
-        self.go(|source, _| {
-            if key.is_empty() && source.empty_key.is_some() {
-                return Ok(Position::EmptyKey);
+        self.go(|cursor, order| {
+            cursor.seek(key)?;
+            match (order, cursor.key()) {
+                (Some(order), Some(found)) if !found.is_empty() => order.check(key, found),
+                _ => Ok(()),
             }
-            let found = source.cursor.seek(key)?;
-            if let Some(order) = order.filter(|_| found) {
-                order.check(key, source.cursor.key())?;
-            }
-            Ok(Position::of_cursor(found))
         });
     }
 
     pub(crate) fn next(&mut self) {
-        let order = self.order.clone();
-        self.go(|source, position| match position {
-            Position::None => Ok(Position::None),
-            Position::EmptyKey => source.cursor.seek_to_first().map(Position::of_cursor),
-            Position::Cursor => source
-                .step(order.as_deref(), Cursor::next)
-                .map(Position::of_cursor),
-        });
+        self.go(|cursor, order| step(cursor, order, EntryCursor::next));
     }
 
     pub(crate) fn prev(&mut self) {
-        let order = self.order.clone();
-        self.go(|source, position| match position {
-            Position::None | Position::EmptyKey => Ok(Position::None),
-            Position::Cursor => {
-                let found = source.step(order.as_deref(), Cursor::prev)?;
-                Ok(source.at_or_before(found))
-            }
-        });
+        self.go(|cursor, order| step(cursor, order, EntryCursor::prev));
     }
 
     /// Moves the iterator. It stays at no entry after an error.
-    fn go(&mut self, movement: impl FnOnce(&mut Source, Position) -> Result<Position>) {
-        let position = self.position;
-        self.position = Position::None;
+    fn go(&mut self, movement: impl FnOnce(&mut EntryCursor, Option<&KeyOrder>) -> Result<()>) {
         if self.error.is_some() {
             return;
         }
-        let Some(source) = &mut self.source else {
+        let Some(cursor) = &mut self.cursor else {
             return;
         };
-        match movement(source, position) {
-            Ok(position) => self.position = position,
-            Err(error) => self.fail(status::text(&error)),
+        if let Err(error) = movement(cursor, self.order.as_deref()) {
+            self.fail(status::text(&error));
         }
     }
 }
 
 impl Entries for EntryIterator {
     fn key(&self) -> Option<&[u8]> {
-        match (self.position, &self.source) {
-            (Position::Cursor, Some(source)) => Some(source.cursor.key()),
-            (Position::EmptyKey, _) => Some(&[]),
-            _ => None,
-        }
+        self.cursor.as_ref().filter(|_| self.error.is_none())?.key()
     }
 
     fn value(&mut self) -> Option<&[u8]> {
-        match (self.position, &self.source) {
-            (Position::Cursor, Some(source)) => match source.cursor.value() {
-                Ok(value) => Some(value),
-                Err(error) => {
-                    self.error.get_or_insert_with(|| status::text(&error));
-                    None
-                }
-            },
-            (Position::EmptyKey, Some(source)) => source.empty_key.as_deref(),
-            _ => None,
+        self.key()?;
+        match self.cursor.as_ref()?.value() {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.error.get_or_insert_with(|| status::text(&error));
+                None
+            }
         }
     }
 
@@ -156,33 +99,23 @@ impl Entries for EntryIterator {
 
     fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
-        self.position = Position::None;
     }
 }
 
-impl Source {
-    /// Moves the cursor, and checks a custom comparator by the keys before and after.
-    fn step(
-        &mut self,
-        order: Option<&KeyOrder>,
-        step: impl FnOnce(&mut Cursor) -> Result<bool>,
-    ) -> Result<bool> {
-        let Some(order) = order else {
-            return step(&mut self.cursor);
-        };
-        let before = self.cursor.key().to_vec();
-        let found = step(&mut self.cursor)?;
-        if found {
-            order.check(&before, self.cursor.key())?;
-        }
-        Ok(found)
-    }
-
-    /// The position after a backward move of the cursor.
-    fn at_or_before(&self, found: bool) -> Position {
-        if !found && self.empty_key.is_some() {
-            return Position::EmptyKey;
-        }
-        Position::of_cursor(found)
+/// Moves the cursor by a step, and checks a custom comparator by the keys before and after. Every order begins with the
+/// empty key.
+fn step(
+    cursor: &mut EntryCursor,
+    order: Option<&KeyOrder>,
+    step: impl FnOnce(&mut EntryCursor) -> Result<bool>,
+) -> Result<()> {
+    let Some(order) = order else {
+        return step(cursor).map(drop);
+    };
+    let before = cursor.key().unwrap_or_default().to_vec();
+    step(cursor)?;
+    match cursor.key() {
+        Some(after) if !before.is_empty() && !after.is_empty() => order.check(&before, after),
+        _ => Ok(()),
     }
 }
