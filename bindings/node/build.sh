@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Builds the addon and packs the package, for npm install.
+source "$(dirname "$0")/common.sh"
+package
+echo "$made"/windrow-*.tgz

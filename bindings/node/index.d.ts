@@ -1,0 +1,221 @@
+import {
+  AbstractBatchOperation,
+  AbstractBatchOptions,
+  AbstractChainedBatch,
+  AbstractChainedBatchWriteOptions,
+  AbstractClearOptions,
+  AbstractDatabaseOptions,
+  AbstractDelOptions,
+  AbstractGetManyOptions,
+  AbstractGetOptions,
+  AbstractIterator,
+  AbstractIteratorOptions,
+  AbstractLevel,
+  AbstractOpenOptions,
+  AbstractPutOptions,
+  AbstractSnapshot,
+  Transcoder
+} from 'abstract-level'
+
+/**
+ * An ordered, persistent key-value store in a folder, as an abstract-level database.
+ *
+ * @template KDefault The type of keys of calls that name no encoding.
+ * @template VDefault The type of values of calls that name no encoding.
+ */
+export class WindrowLevel<KDefault = string, VDefault = string>
+  extends AbstractLevel<string | Buffer | Uint8Array, KDefault, VDefault> {
+  /**
+   * @param location The folder of the database.
+   * @param options Those of {@link open}, and encodings.
+   */
+  constructor (location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
+
+  /** The folder of the database. */
+  get location (): string
+
+  open (options?: OpenOptions): Promise<void>
+
+  getSync (key: KDefault): VDefault | undefined
+  getSync<K = KDefault, V = VDefault> (key: K, options: AbstractGetOptions<K, V>): V | undefined
+
+  put (key: KDefault, value: VDefault): Promise<void>
+  put<K = KDefault, V = VDefault> (key: K, value: V, options: PutOptions<K, V>): Promise<void>
+
+  del (key: KDefault): Promise<void>
+  del<K = KDefault> (key: K, options: DelOptions<K>): Promise<void>
+
+  batch (operations: Array<AbstractBatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
+  batch<K = KDefault, V = VDefault> (
+    operations: Array<AbstractBatchOperation<typeof this, K, V>>,
+    options: BatchOptions<K, V>
+  ): Promise<void>
+  batch (): ChainedBatch<typeof this, KDefault, VDefault>
+
+  /**
+   * Removes all entries, or those in a range. Without `limit` and `snapshot` it is one small write, however many entries
+   * there are.
+   */
+  clear (): Promise<void>
+  clear<K = KDefault> (options: ClearOptions<K>): Promise<void>
+
+  iterator (): Iterator<typeof this, KDefault, VDefault>
+  iterator<K = KDefault, V = VDefault> (options: IteratorOptions<K, V>): Iterator<typeof this, K, V>
+
+  snapshot (): AbstractSnapshot
+
+  /**
+   * About how many bytes of files hold the entries from `start` to before `end`. Entries that were written lately are in
+   * memory and count nothing.
+   */
+  approximateSize (start: KDefault, end: KDefault): Promise<number>
+  approximateSize<K = KDefault> (start: K, end: K, options: StartEndOptions<K>): Promise<number>
+
+  /** Rewrites the entries from `start` to `end` without what was replaced or removed. */
+  compactRange (start: KDefault, end: KDefault): Promise<void>
+  compactRange<K = KDefault> (start: K, end: K, options: StartEndOptions<K>): Promise<void>
+
+  /** Makes all writes so far durable: they survive a power failure. */
+  persist (): Promise<void>
+
+  /** Writes what is in memory to tables. */
+  flush (): Promise<void>
+
+  /** Makes a copy of the database in a folder that is empty or missing. Files are linked where possible. */
+  checkpoint (location: string): Promise<void>
+
+  /** Checks every block and every value. Gives a sentence for each damage. */
+  verify (): Promise<string[]>
+
+  /** The work since the open, and the shape of the database. */
+  stats (): Promise<Record<string, unknown>>
+
+  /** Removes the database in this folder, and the folder if nothing else is in it. */
+  static destroy (location: string): Promise<void>
+}
+
+/** What a database keeps for a crash of the machine: `sync` waits for the disk, `buffered` for the operating system. */
+export type Durability = 'buffered' | 'sync'
+
+/** Options of an open. Windrow's documents say more about each: their names there are in snake case. */
+export interface OpenOptions extends AbstractOpenOptions {
+  /**
+   * Whether all opens of this folder in this process that have the option share one database, also in workers. The
+   * options of the first one hold. Without it, a second open is refused with `LEVEL_LOCKED`.
+   *
+   * @defaultValue `false`
+   */
+  multithreading?: boolean | undefined
+
+  /**
+   * Of writes that do not say `sync`.
+   *
+   * @defaultValue `'buffered'`
+   */
+  durability?: Durability | undefined
+
+  /**
+   * How much memory the database may use, in bytes; 0 for no limit.
+   *
+   * @defaultValue `512 * 1024 * 1024`
+   */
+  memoryBudget?: number | undefined
+
+  /**
+   * The size of the cache of compressed blocks, in bytes.
+   *
+   * @defaultValue `64 * 1024 * 1024`
+   */
+  cacheBytes?: number | undefined
+
+  /** How reads get blocks. */
+  blockSource?: 'mapped' | 'buffered' | undefined
+
+  /** A bound on the log of writes, and so on the time of an open after a crash, in bytes. */
+  maxWalBytes?: number | undefined
+
+  /** Threads for flushes and compactions. */
+  backgroundThreads?: number | undefined
+
+  /** How many table files stay open. */
+  openFilesMax?: number | undefined
+
+  /** How many bytes compactions may write in a second; 0 for no limit. */
+  compactionBytesPerSecond?: number | undefined
+
+  /** Space on the disk that is kept back for a full disk, in bytes. */
+  reserveBytes?: number | undefined
+
+  /** After how many seconds a block in memory is verified again. */
+  scrubInterval?: number | undefined
+
+  /** Options of the keyspace, recorded in the database. Those that are not here stay as they are. */
+  keyspace?: KeyspaceOptions | undefined
+}
+
+/** Options of the keyspace. */
+export interface KeyspaceOptions {
+  /** The options for a kind of use, which the others change. */
+  preset?: 'balanced' | 'leveling' | 'autumn' | 'parallax' | 'lsma' | undefined
+  /** How tables are compressed. */
+  compression?: 'none' | 'lz4' | undefined
+  /** The size of a memtable, in bytes. */
+  memtableBytes?: number | undefined
+  /** The size of a block, in bytes. */
+  blockBytes?: number | undefined
+  /** The size of a table file, in bytes. */
+  fileBytes?: number | undefined
+  /** The size of the filters. */
+  bitsPerKey?: number | undefined
+  /** Seconds after which values expire. */
+  defaultTtl?: number | undefined
+  /** Each other one that Windrow has. */
+  [name: string]: boolean | number | string | undefined
+}
+
+/** Options of the constructor. */
+export interface DatabaseOptions<K, V>
+  extends AbstractDatabaseOptions<K, V>, Omit<OpenOptions, 'passive'> {}
+
+/** Options of writes. */
+export interface WriteOptions {
+  /**
+   * Whether the write waits for the disk, and so survives a power failure.
+   *
+   * @defaultValue that of {@link OpenOptions.durability}
+   */
+  sync?: boolean | undefined
+}
+
+export interface PutOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions {}
+export interface DelOptions<K> extends AbstractDelOptions<K>, WriteOptions {}
+export interface BatchOptions<K, V> extends AbstractBatchOptions<K, V>, WriteOptions {}
+export interface ClearOptions<K> extends AbstractClearOptions<K>, WriteOptions {}
+export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions {}
+
+export class ChainedBatch<TDatabase, KDefault, VDefault>
+  extends AbstractChainedBatch<TDatabase, KDefault, VDefault> {
+  write (options?: ChainedBatchWriteOptions): Promise<void>
+}
+
+/** Options of iterators. */
+export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & {
+  /**
+   * An iterator reads no more entries at once after this many bytes.
+   *
+   * @defaultValue `64 * 1024`
+   */
+  highWaterMarkBytes?: number | undefined
+}
+
+export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V>
+
+export type GetOptions<K, V> = AbstractGetOptions<K, V>
+export type GetManyOptions<K, V> = AbstractGetManyOptions<K, V>
+export type Snapshot = AbstractSnapshot
+
+/** Options of `approximateSize` and `compactRange`. */
+export interface StartEndOptions<K> {
+  /** The encoding of `start` and `end`. */
+  keyEncoding?: string | Transcoder.PartialEncoder<K> | undefined
+}

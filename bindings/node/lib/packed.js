@@ -1,0 +1,107 @@
+'use strict'
+
+// Keys, values and writes in one buffer, as the addon takes and gives them: src/packed.rs has the form.
+
+// The most bytes of UTF-8 for each unit of a string.
+const UTF8_BYTES_MAX = 3
+
+/** Keys or writes, one after the other. */
+class PackedWriter {
+  #buffer = Buffer.allocUnsafeSlow(1024)
+  #length = 0
+
+  addKey (key) {
+    const head = this.#reserve(4 + bytesMax(key))
+    this.#length += 4
+    this.#buffer.writeUInt32LE(this.#add(key), head)
+  }
+
+  addPut (key, value) {
+    const head = this.#reserve(8 + bytesMax(key) + bytesMax(value))
+    this.#length += 8
+    this.#buffer.writeUInt32LE(this.#add(key), head)
+    this.#buffer.writeUInt32LE(this.#add(value) + 1, head + 4)
+  }
+
+  addDel (key) {
+    const head = this.#reserve(8 + bytesMax(key))
+    this.#length += 8
+    this.#buffer.writeUInt32LE(this.#add(key), head)
+    this.#buffer.writeUInt32LE(0, head + 4)
+  }
+
+  clear () {
+    this.#length = 0
+  }
+
+  get bytes () {
+    return this.#buffer.subarray(0, this.#length)
+  }
+
+  #add (bytes) {
+    let length
+    if (typeof bytes === 'string') {
+      length = this.#buffer.write(bytes, this.#length)
+    } else {
+      this.#buffer.set(bytes, this.#length)
+      length = bytes.byteLength
+    }
+    this.#length += length
+    return length
+  }
+
+  // Returns where the bytes begin.
+  #reserve (bytes) {
+    const needed = this.#length + bytes
+    if (needed > this.#buffer.byteLength) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(needed, 2 * this.#buffer.byteLength))
+      this.#buffer.copy(larger, 0, 0, this.#length)
+      this.#buffer = larger
+    }
+    return this.#length
+  }
+}
+
+// The most bytes that a key or value takes; exactly that many for long text.
+function bytesMax (bytes) {
+  if (typeof bytes !== 'string') return bytes.byteLength
+  return bytes.length > 1024 ? Buffer.byteLength(bytes) : UTF8_BYTES_MAX * bytes.length
+}
+
+/** The keys, packed. */
+function packKeys (keys) {
+  const packed = new PackedWriter()
+  for (const key of keys) packed.addKey(key)
+  return packed.bytes
+}
+
+/** The values of a packed buffer in this format; undefined where there is none. */
+function unpackValues (packed, format) {
+  const values = []
+  let offset = 0
+  while (offset < packed.byteLength) {
+    const length = packed.readUInt32LE(offset) - 1
+    offset += 4
+    if (length < 0) {
+      values.push(undefined)
+    } else {
+      values.push(part(packed, offset, offset + length, format))
+      offset += length
+    }
+  }
+  return values
+}
+
+/** Bytes of a buffer in this format. Those that are not text share the memory of the buffer. */
+function part (buffer, start, end, format) {
+  switch (format) {
+    case 'utf8':
+      return buffer.toString('utf8', start, end)
+    case 'view':
+      return new Uint8Array(buffer.buffer, buffer.byteOffset + start, end - start)
+    default:
+      return buffer.subarray(start, end)
+  }
+}
+
+module.exports = { PackedWriter, packKeys, unpackValues, part }

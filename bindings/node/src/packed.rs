@@ -1,0 +1,141 @@
+//! Keys, values and writes in one buffer. All numbers have four bytes, the lowest first.
+//!
+//! - Keys: for each its length, and the key.
+//! - Writes: for each the length of the key, that of the value and one, or zero for a removal; then the key and the value.
+//! - Values: for each its length and one, or zero if there is none; then the value.
+//! - Entries: twice their number, and one if they are the last ones; then for each both lengths, the key and the value.
+//!
+//! `lib/packed.js` is the other side.
+//!
+//! Concurrency: no state.
+
+use windrow::{Error, Result};
+
+/// The most bytes that one answer has.
+const ANSWER_BYTES_MAX: usize = 2 << 30;
+
+/// A key, and its value if the write is no removal.
+type Write<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// The keys or writes of a buffer.
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(packed: &'a [u8]) -> Self {
+        Self(packed)
+    }
+
+    /// The next key, if there is one.
+    pub(crate) fn key(&mut self) -> Result<Option<&'a [u8]>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let length = self.number()?;
+        self.take(length).map(Some)
+    }
+
+    /// The next write, if there is one.
+    pub(crate) fn write(&mut self) -> Result<Option<Write<'a>>> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let (key, value) = (self.number()?, self.number()?);
+        let key = self.take(key)?;
+        let value = value.checked_sub(1).map(|length| self.take(length));
+        Ok(Some((key, value.transpose()?)))
+    }
+
+    fn number(&mut self) -> Result<usize> {
+        let (number, rest) = self.0.split_first_chunk().ok_or_else(cut)?;
+        self.0 = rest;
+        Ok(u32::from_le_bytes(*number) as usize)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or_else(cut)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}
+
+fn cut() -> Error {
+    Error::invalid_argument("the buffer ends in the middle")
+}
+
+/// Values, one after the other.
+#[derive(Default)]
+pub(crate) struct Values(Vec<u8>);
+
+impl Values {
+    /// Adds a value, or that there is none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if all together are too long for one buffer.
+    pub(crate) fn push(&mut self, value: Option<&[u8]>) -> Result<()> {
+        match value {
+            None => self.0.extend_from_slice(&0_u32.to_le_bytes()),
+            Some(value) => {
+                if self.0.len() + value.len() > ANSWER_BYTES_MAX {
+                    return Err(Error::invalid_argument(
+                        "the values of these keys have more than 2 GiB: get fewer keys at once",
+                    ));
+                }
+                self.0.extend_from_slice(&number(value.len() + 1));
+                self.0.extend_from_slice(value);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Entries, one after the other.
+pub(crate) struct Entries {
+    packed: Vec<u8>,
+    count: usize,
+    /// Of keys and values.
+    bytes: usize,
+}
+
+impl Entries {
+    pub(crate) fn new() -> Self {
+        Self {
+            packed: vec![0; 4],
+            count: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.packed.reserve(8 + key.len() + value.len());
+        self.packed.extend_from_slice(&number(key.len()));
+        self.packed.extend_from_slice(&number(value.len()));
+        self.packed.extend_from_slice(key);
+        self.packed.extend_from_slice(value);
+        self.count += 1;
+        self.bytes += key.len() + value.len();
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The buffer. `are_last` says that no entry follows.
+    pub(crate) fn into_bytes(mut self, are_last: bool) -> Vec<u8> {
+        let header = number(2 * self.count + usize::from(are_last));
+        self.packed[..4].copy_from_slice(&header);
+        self.packed
+    }
+}
+
+/// A number that is below 2^32: lengths are at most 1 GiB, and so are counts of entries.
+fn number(number: usize) -> [u8; 4] {
+    u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+}

@@ -1,0 +1,102 @@
+'use strict'
+
+// Opens, iterators, errors and all other calls need no more memory the more often they are made.
+
+const assert = require('node:assert')
+const { test } = require('node:test')
+const { WindrowLevel } = require('windrow')
+const { folder, opened } = require('./common')
+
+// How much the process may have grown beside what its allocator keeps, in bytes.
+const GROWTH_BYTES_MAX = 24 << 20
+
+/** Runs the work often, twice: the second half may not need more memory than the first has left. */
+async function doesNotGrow (name, count, work) {
+  const collected = async () => {
+    for (let i = 0; i < 4; i++) {
+      global.gc()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const { rss, heapUsed, external } = process.memoryUsage()
+    return { rss, heapUsed, external }
+  }
+  for (let i = 0; i < count / 2; i++) await work(i)
+  const before = await collected()
+  for (let i = 0; i < count; i++) await work(i)
+  const after = await collected()
+  for (const part of Object.keys(before)) {
+    const growth = after[part] - before[part]
+    assert.ok(growth < GROWTH_BYTES_MAX, `${name}: ${part} has grown by ${growth} bytes`)
+  }
+}
+
+test('calls and objects do not need more and more memory', async (t) => {
+  const db = await opened(t)
+  const value = Buffer.alloc(100_000, 1)
+  await db.batch([...'abcdefghij'].map((key) => ({ type: 'put', key, value })))
+  const bytes = { valueEncoding: 'buffer' }
+  const long = 'k'.repeat(70_000)
+  const failed = (call) => call.then(() => assert.fail('no error'), () => {})
+
+  await doesNotGrow('get', 3000, () => db.get('a', bytes))
+  await doesNotGrow('getSync', 3000, async () => db.getSync('a', bytes))
+  await doesNotGrow('getMany', 600, () => db.getMany(['a', 'b', 'c'], bytes))
+  await doesNotGrow('all', 600, () => db.iterator(bytes).all())
+  await doesNotGrow('put', 600, (i) => db.put('a', value))
+  await doesNotGrow('batch', 600, () => db.batch([{ type: 'put', key: 'a', value }]))
+  await doesNotGrow('chained batches that nobody writes', 600, async () => {
+    await db.batch().put('a', value).close()
+  })
+  await doesNotGrow('iterators', 20_000, () => db.iterator().close())
+  await doesNotGrow('snapshots', 20_000, () => db.snapshot().close())
+  await doesNotGrow('errors', 1500, () => failed(db.get(long)))
+  await doesNotGrow('errors that are thrown', 1500, async () => {
+    assert.throws(() => db.getSync(long))
+  })
+  await doesNotGrow('aborted iterators', 3000, async () => {
+    const controller = new AbortController()
+    const iterator = db.iterator({ signal: controller.signal })
+    const read = iterator.next()
+    controller.abort()
+    await failed(read)
+    await iterator.close()
+  })
+})
+
+test('opens do not need more and more memory', async () => {
+  const location = folder()
+  await doesNotGrow('opens', 60, async () => {
+    const db = new WindrowLevel(location)
+    await db.put('key', 'value')
+    db.iterator()
+    await db.close()
+  })
+  const db = new WindrowLevel(location)
+  await db.open()
+  await doesNotGrow('refused opens', 200, async () => {
+    await assert.rejects(new WindrowLevel(location).open())
+  })
+  await db.close()
+})
+
+test('the garbage collector closes what nobody has closed', async () => {
+  const location = folder();
+  await (async () => {
+    const db = new WindrowLevel(location)
+    await db.put('key', 'value')
+    db.iterator()
+    db.snapshot()
+  })()
+  const next = new WindrowLevel(location)
+  for (let tries = 0; ; tries++) {
+    assert.ok(tries < 200, 'the database is closed')
+    global.gc()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    try {
+      await next.open()
+      break
+    } catch {}
+  }
+  assert.strictEqual(await next.get('key'), 'value')
+  await next.close()
+})
