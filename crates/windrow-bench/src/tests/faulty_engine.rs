@@ -279,7 +279,7 @@ fn every_read_of_indexes_is_checked() {
                 "fillseq,deleteseq,readhot --num 1000 --deletes 5 --reads 300".to_owned()
             }
             // Enough reads for the second step of the companion.
-            "readwhilescanning" => read(load).replace("--reads 300", "--reads 30000"),
+            "readwhilescanning" => read(load).replace("--reads 300", "--reads 120000"),
             _ => read(load),
         };
         FaultyEngine::run(Fault::None, &line).unwrap();

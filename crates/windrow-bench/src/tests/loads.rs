@@ -38,7 +38,8 @@ fn every_load_runs_and_counts() {
             "compact" | "flush" | "waitforcompaction" | "readrandomsmall" => 1,
             "replay" => 8,
             "deleterange" => 1000,
-            "ycsb-load" | "bulkload" | "mergepostings" | "appendpostings" => 2000,
+            "ycsb-load" | "bulkload" | "ingest" | "compactfiltered" | "mergepostings"
+            | "appendpostings" => 2000,
             _ if name.starts_with("fill") => 2000,
             _ => 300,
         };

@@ -327,7 +327,7 @@ impl Runtime for Forked {
 }
 
 #[test]
-fn the_cache_tells_files_with_one_segment_id_apart() {
+fn the_cache_distinguishes_files_with_one_segment_id() {
     let outside = tempfile::tempdir().unwrap();
     let mut options = small().with_runtime(Arc::new(Forked::default()));
     options.keyspace.compression = Compression::Lz4;
