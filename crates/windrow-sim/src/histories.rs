@@ -3,8 +3,8 @@
 //!
 //! A key holds a list or a register. A transaction reads keys, appends elements to lists, and replaces the values of
 //! registers. Each element and each value occurs once in a history. So a read shows whose write it has seen, a list shows
-//! the order of all writes to its key ([`lists`]), and a transaction that replaces a value which it has read shows which
-//! of both comes later ([`registers`]). From that follow three kinds of dependencies between committed transactions:
+//! the order of all writes to its key (`lists`), and a transaction that replaces a value which it has read shows which
+//! of both comes later (`registers`). From that follow three kinds of dependencies between committed transactions:
 //! - write-write: one writes the version after that of the other;
 //! - write-read: one reads the last version that the other has written;
 //! - read-write: one reads a version that the other follows with its own.

@@ -134,11 +134,11 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            140..144 if self.loads_in_bulk() => self.bulk_load(),
-            0..144 => self.write(),
+            139..143 if self.loads_in_bulk() => self.bulk_load(),
+            0..143 => self.write(),
+            143 => Operation::Rename(self.keyspace(), self.keyspace()),
             144..146 => Operation::Drop(self.keyspace()),
-            146..148 => Operation::Swap(self.keyspace(), self.keyspace()),
-            148..150 => Operation::Rename(self.keyspace(), self.keyspace()),
+            146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
             150..152 => Operation::Persist,
             152 => Operation::Checkpoint,
             153..156 => Operation::Flush,
