@@ -433,6 +433,9 @@ fn read_first_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeErro
     if u64::from(segment.range_tombstones) > segment.tombstones {
         return Err(start.error("a segment with more range tombstones than tombstones"));
     }
+    if segment.hidden_below > 0 && segment.range_tombstones == 0 {
+        return Err(start.error("a segment that hides entries without range tombstones"));
+    }
     let expiring = segment.expiring.as_ref().map_or(0, |it| it.entries);
     if expiring > segment.entries - segment.tombstones {
         return Err(start.error("a segment with more entries that expire than values"));

@@ -36,6 +36,7 @@ fn one_of_each() -> Edit {
     second.references = to_log.segments[0].references.clone();
     second.offset = 16384;
     second.range_tombstones = 3;
+    second.hidden_below = 400;
     second.operands = 6;
     second.expiring = Some(Box::new(Expiring {
         entries: 1,
@@ -236,12 +237,13 @@ fn impossible_segments_and_files_are_refused() {
         segment,
     };
     let sound = file(7, b"b", b"c", (4, 9));
-    let segments: [(&str, Damage<SegmentMeta>); 8] = [
+    let segments: [(&str, Damage<SegmentMeta>); 9] = [
         ("end overflows", |segment| segment.offset = u64::MAX - 4095),
         ("unaligned", |segment| segment.offset = 4097),
         ("entries", |segment| segment.entries = 0),
         ("tombstones", |segment| segment.tombstones = 11),
         ("range tombstones", |segment| segment.range_tombstones = 4),
+        ("hidden entries", |segment| segment.hidden_below = 1),
         ("operands", |segment| segment.operands = 8),
         ("keys", |segment| segment.keys = FenceKeys::new(b"b", b"a")),
         ("sequences", |segment| segment.sequence_max = 3),
