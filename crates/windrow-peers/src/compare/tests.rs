@@ -318,7 +318,7 @@ fn every_engine_runs_what_it_has_of_the_features() {
     // The loads do not wait for the end of background work.
     args.bench = vec!["--unsettled".to_owned()];
     let groups = args.groups().unwrap();
-    assert_eq!(groups.len(), 9);
+    assert_eq!(groups.len(), 10);
     for group in &groups {
         let engines = args.engines(group);
         assert!(engines.contains(&EngineName::Windrow));
