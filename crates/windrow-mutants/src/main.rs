@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             "Plants each bug of mutants/*.patch and expects its test to fail.\n\n\
              Usage: cargo run -p windrow-mutants [-- [--part K/N] [NAME ...]]\n\n\
              NAME selects the mutants whose file names contain it; without one, all are planted.\n\
-             --part K/N plants every N-th of them, beginning with the K-th.\n\
+             --part K/N plants the K-th of N equal parts of them, whose tests are neighbours.\n\
              Exit codes: 0 every bug was found, 1 not every bug was found."
         );
         return ExitCode::SUCCESS;

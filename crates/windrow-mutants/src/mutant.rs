@@ -3,6 +3,7 @@
 //! `NN-name.patch` begins with two lines, `Bug: ` and `Test: `: what is planted, in one sentence, and the
 //! command, beginning with `cargo test` or with its environment, that must fail. The patch follows.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::Fault;
@@ -24,7 +25,7 @@ pub(crate) struct Mutant {
 pub(crate) struct Selection {
     /// Those whose names contain one of these; all without one.
     names: Vec<String>,
-    /// Of these, every `parts`-th one, beginning with that at index `part`.
+    /// Of these, in the order of their tests, the part at index `part` of `parts` equal ones.
     part: usize,
     parts: usize,
 }
@@ -49,6 +50,12 @@ impl Selection {
             part,
             parts,
         })
+    }
+
+    /// The indexes of the part, of `count` mutants.
+    fn range(&self, count: usize) -> Range<usize> {
+        let from = |part: usize| count * part / self.parts;
+        from(self.part)..from(self.part + 1)
     }
 
     fn has_name(&self, name: &str) -> bool {
@@ -79,8 +86,10 @@ pub(crate) fn read_all(selection: &Selection) -> Result<Vec<Mutant>, Fault> {
     {
         return Err("two mutants have one number".into());
     }
-    let part = mutants.into_iter().skip(selection.part);
-    let mutants: Vec<Mutant> = part.step_by(selection.parts).collect();
+    // Neighbours in this order need the same builds.
+    mutants.sort_by(|one, other| one.test.cmp(&other.test));
+    let mut mutants: Vec<Mutant> = mutants.drain(selection.range(mutants.len())).collect();
+    mutants.sort_by_key(|mutant| mutant.number);
     if mutants.is_empty() {
         return Err("no mutant is selected".into());
     }
@@ -123,6 +132,14 @@ mod tests {
     fn selection(part: usize, parts: usize, names: &[&str]) -> Selection {
         let names = names.iter().map(|&name| name.to_owned()).collect();
         Selection { names, part, parts }
+    }
+
+    #[test]
+    fn each_mutant_is_in_one_part() {
+        for count in [0, 1, 5, 12, 40] {
+            let parts = (0..12).flat_map(|part| selection(part, 12, &[]).range(count));
+            assert!(parts.eq(0..count));
+        }
     }
 
     #[test]
