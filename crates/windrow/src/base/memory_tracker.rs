@@ -45,10 +45,13 @@ impl Held {
     }
 
     /// Sets the bytes of the owner.
+    #[inline]
     pub(crate) fn set(&mut self, bytes: u64) {
-        self.tracker.add(bytes);
-        self.tracker.remove(self.bytes);
-        self.bytes = bytes;
+        if bytes != self.bytes {
+            self.tracker.add(bytes);
+            self.tracker.remove(self.bytes);
+            self.bytes = bytes;
+        }
     }
 
     /// Raises the bytes of the owner to at least `bytes`.

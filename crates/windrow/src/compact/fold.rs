@@ -10,11 +10,16 @@
 //!
 //! Concurrency: owned by one job.
 
+use std::sync::Arc;
+
 use super::output::Output;
-use crate::base::{ErrorKind, Kind, Result, Trailer};
+use crate::base::{ErrorKind, Held, Kind, MemoryTracker, Result, Trailer};
 use crate::merge_operator::KeyspaceOperator;
 use crate::read::unfolded::Unfolded;
 use crate::read::value_reader::ValueReader;
+
+/// The bytes of a result that the next one uses again.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// What a job has folded.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,10 +49,16 @@ pub(crate) struct Folder<'a> {
     base: Option<Trailer>,
     result: Vec<u8>,
     counts: FoldCounts,
+    /// Counts the memory of the operands, the base and the result.
+    held: Held,
 }
 
 impl<'a> Folder<'a> {
-    pub(crate) fn new(operator: &'a KeyspaceOperator, values: ValueReader<'a>) -> Self {
+    pub(crate) fn new(
+        operator: &'a KeyspaceOperator,
+        values: ValueReader<'a>,
+        memory: &Arc<MemoryTracker>,
+    ) -> Self {
         Self {
             operator,
             values,
@@ -56,7 +67,13 @@ impl<'a> Folder<'a> {
             base: None,
             result: Vec::new(),
             counts: FoldCounts::default(),
+            held: Held::new(memory, 0),
         }
+    }
+
+    /// The bytes of memory.
+    fn capacity(&self) -> u64 {
+        (self.unfolded.capacity() + self.result.capacity()) as u64
     }
 
     pub(crate) fn counts(&self) -> FoldCounts {
@@ -76,6 +93,7 @@ impl<'a> Folder<'a> {
         } else {
             self.base = Some(trailer);
         }
+        self.held.grow_to(self.capacity());
     }
 
     /// Writes the entries so far, folded if possible. `is_all` says whether no other version of the key is below them;
@@ -89,7 +107,9 @@ impl<'a> Folder<'a> {
         let Some(&newest) = self.trailers.first() else {
             return Ok(());
         };
-        match self.fold(key, is_all) {
+        let folded = self.fold(key, is_all);
+        self.held.grow_to(self.capacity());
+        match folded {
             Ok(Some(kind)) => {
                 output.add_folded(key, newest.with_kind(kind), &self.result)?;
                 let entries = self.trailers.len() + usize::from(self.base.is_some());
@@ -111,6 +131,9 @@ impl<'a> Folder<'a> {
         self.unfolded.restart(true);
         self.trailers.clear();
         self.base = None;
+        self.result.clear();
+        self.result.shrink_to(KEPT_BYTES);
+        self.held.set(self.capacity());
         Ok(())
     }
 

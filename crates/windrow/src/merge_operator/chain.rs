@@ -45,6 +45,12 @@ impl Chain {
         self.is_newest_first = is_newest_first;
     }
 
+    /// The bytes of memory.
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+
     pub(crate) fn push(&mut self, operand: &[u8]) {
         self.bytes.extend_from_slice(operand);
         self.ends.push(self.bytes.len());

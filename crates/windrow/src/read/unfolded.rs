@@ -50,6 +50,12 @@ impl Unfolded {
         &self.chain
     }
 
+    /// The bytes of memory.
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.chain.capacity() + self.base_bytes.capacity()
+    }
+
     /// What the entry below the operands stores; empty without one.
     pub(crate) fn base_bytes(&self) -> &[u8] {
         &self.base_bytes

@@ -6,6 +6,7 @@
 mod common;
 mod failures;
 mod hot_keys;
+mod memory;
 mod model;
 mod names;
 mod placement;

@@ -394,7 +394,11 @@ impl Engine {
         let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units.written_anew);
         let operator = keyspace.operator();
-        let folder = Folder::new(&operator, self.value_reader(&inputs.version));
+        let folder = Folder::new(
+            &operator,
+            self.value_reader(&inputs.version),
+            &self.memory.tables.jobs,
+        );
         let filtering = Filtering::new(self, keyspace);
         let judge = keyspace.compaction_filter().map(|filter| {
             let values = self.value_reader(&inputs.version);

@@ -53,7 +53,11 @@ impl Engine {
         let values = Values::of_flush(version.values(), Shared::clone(&options), stay);
         let operator = keyspace.operator();
         // The version names every value log that the entries point to.
-        let folder = Folder::new(&operator, self.value_reader(&version));
+        let folder = Folder::new(
+            &operator,
+            self.value_reader(&version),
+            &self.memory.tables.jobs,
+        );
         let mut output = Output::new(
             self,
             &wanted,
