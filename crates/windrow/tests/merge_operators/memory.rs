@@ -1,5 +1,10 @@
 //! What a job holds for a fold counts as memory of the database.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "jobs call the operator beside the test"
+)]
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -39,10 +44,10 @@ fn the_operands_of_a_fold_count() {
     let options = Options::default().with_merge_operator("map", Arc::new(watch.clone()));
     let db = Db::open(folder.path(), options).unwrap();
     let map = db.keyspace("map").unwrap();
-    let (operand, count) = ([7; 64 << 10], 32);
+    let (operand, count) = (vec![7; 64 << 10], 32);
     map.insert("key", "").unwrap();
     for _ in 0..count {
-        map.merge("key", operand).unwrap();
+        map.merge("key", &operand).unwrap();
     }
     *watch.db.lock().unwrap() = Some(db.clone());
     db.flush().unwrap();
