@@ -66,7 +66,13 @@ fn probes_by_pieces_answer_as_the_first_unit_in_memory() {
                 // Only the first unit is probed.
                 assert!(pieced_passed > 5 * whole_passed && pieced_passed < 3000);
             } else {
-                assert_eq!(by_pieces, in_memory);
+                // Pieces take space in a cache, and marks are forgotten with time: so blocks may be loaded again.
+                let aside = |counters| ReadCounters {
+                    block_loads: 0,
+                    block_load_bytes: 0,
+                    ..counters
+                };
+                assert_eq!(aside(by_pieces), aside(in_memory));
             }
             assert!(pieced.context.piece_reads.loads() > 0);
             assert_eq!(whole.context.piece_reads.loads(), 0);
