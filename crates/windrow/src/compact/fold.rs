@@ -14,12 +14,9 @@ use std::sync::Arc;
 
 use super::output::Output;
 use crate::base::{ErrorKind, Held, Kind, MemoryTracker, Result, Trailer};
-use crate::merge_operator::KeyspaceOperator;
+use crate::merge_operator::{KEPT_BYTES, KeyspaceOperator};
 use crate::read::unfolded::Unfolded;
 use crate::read::value_reader::ValueReader;
-
-/// The bytes of a result that the next one uses again.
-const KEPT_BYTES: usize = 64 << 10;
 
 /// What a job has folded.
 #[derive(Debug, Clone, Copy, Default)]

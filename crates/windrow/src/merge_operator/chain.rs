@@ -107,5 +107,5 @@ impl Chain {
 /// A chain of this many operands is folded without an allocation.
 const FEW: usize = 32;
 
-/// The memory that an empty chain keeps.
-const KEPT_BYTES: usize = 64 << 10;
+/// The memory that a chain, or the result of a fold, keeps for the next key.
+pub(crate) const KEPT_BYTES: usize = 64 << 10;

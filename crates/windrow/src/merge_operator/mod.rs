@@ -13,7 +13,7 @@ mod keyspace_operator;
 mod operator;
 mod registry;
 
-pub(crate) use chain::Chain;
+pub(crate) use chain::{Chain, KEPT_BYTES};
 pub(crate) use keyspace_operator::KeyspaceOperator;
 pub use operator::{MergeError, MergeOperator, Operands};
 pub(crate) use registry::MergeOperators;
