@@ -24,6 +24,17 @@ need() {
     done
 }
 
+# in_memory: makes the folder `fast`, in memory if the system has such a place: an open of a database there waits for no disk.
+in_memory() {
+    fast=$work/fast
+    if [ -w /dev/shm ]; then
+        fast=$(mktemp -d /dev/shm/windrow.XXXXXX)
+        trap 'rm -rf "$work" "$fast"' EXIT
+    else
+        mkdir "$fast"
+    fi
+}
+
 # libraries PACKAGE...: builds the libraries of the packages if nobody has.
 libraries() {
     if [ -z "${WINDROW_LIBRARIES:-}" ]; then

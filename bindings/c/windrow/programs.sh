@@ -2,6 +2,7 @@
 # Windrow's C interface, by the C programs of this folder and the examples:
 # - the library has every function of the header, and test.c calls each;
 # - test.c with the shared and the static library, with sanitizers, and under valgrind;
+# - memory.c: opens, cursors and errors leave no memory behind. memory.sh makes a million of each;
 # - the header in a program of C++;
 # - the examples, by pkg-config and CMake from an installed copy.
 source "$(dirname "$0")/../common.sh"
@@ -42,6 +43,9 @@ if command -v valgrind >/dev/null; then
 else
     echo "skipped: valgrind is not here"
 fi
+"$CC" "${options[@]}" "$here/windrow/memory.c" -o "$work/growth" "${shared[@]}"
+in_memory
+"$work/growth" "$fast"
 if command -v c++ >/dev/null; then
     printf '#include "windrow.h"\nint main() { return windrow_version() == nullptr; }\n' >"$work/cxx.cc"
     c++ "-I$include" -Wall -Wextra -Werror "$work/cxx.cc" -o "$work/cxx" "${shared[@]}"

@@ -207,6 +207,10 @@ static void test_keyspace(windrow_database* db) {
   OK(windrow_put(keyspace, text("c"), text("3"), WINDROW_DURABILITY_SYNC, &error));
   check_get(keyspace, NULL, "a", "1");
   check_get(keyspace, NULL, "b", "");
+  windrow_value* empty;
+  OK(windrow_get(keyspace, NULL, text("b"), &empty, &error));
+  CHECK((uintptr_t)windrow_value_bytes(empty).data >= 4096);
+  windrow_value_free(empty);
   check_get(keyspace, NULL, "d", NULL);
   OK(windrow_delete(keyspace, text("b"), WINDROW_DURABILITY_DEFAULT, &error));
   OK(windrow_delete(keyspace, text("missing"), WINDROW_DURABILITY_DEFAULT, &error));
@@ -685,9 +689,16 @@ static int32_t longest(void* state, windrow_bytes key, windrow_bytes base,
   __atomic_fetch_add(&((struct calls*)state)->merges, 1, __ATOMIC_SEQ_CST);
   CHECK(key.length == 1 && count > 0);
   for (size_t number = 0; number < count; number++) {
-    if (is(operands[number], "bad")) return 7;
+    if (is(operands[number], "bad")) {
+      windrow_sink_fail(result, text("lost"));
+      windrow_sink_fail(result, text("bad is no word"));
+      windrow_sink_fail(result, WINDROW_BYTES(NULL, 1));
+      return 7;
+    }
+    if (is(operands[number], "odd")) return 7;
     if (operands[number].length > found.length) found = operands[number];
   }
+  windrow_sink_fail(result, text("this has not failed"));
   CHECK(windrow_sink_append(result, found));
   CHECK(windrow_sink_append(result, none));
   CHECK(!windrow_sink_append(result, WINDROW_BYTES(NULL, 1)));
@@ -748,14 +759,16 @@ static void test_callbacks(void) {
   CHECK(merges.freed == 0 && filter.freed == 0 && listener.freed == 0);
 
   OK(windrow_keyspace_open(db, "words", &words, &error));
-  const char* keys[3] = {"k", "w", "x"};
-  for (int number = 0; number < 3; number++) {
+  const char* keys[4] = {"k", "w", "x", "y"};
+  const char* last[4] = {"row", "row", "bad", "odd"};
+  for (int number = 0; number < 4; number++) {
     OK(windrow_merge(words, text(keys[number]), text("wind"), 0, &error));
     OK(windrow_merge(words, text(keys[number]), text("windrow"), 0, &error));
-    OK(windrow_merge(words, text(keys[number]), text(number == 2 ? "bad" : "row"), 0, &error));
+    OK(windrow_merge(words, text(keys[number]), text(last[number]), 0, &error));
   }
   check_get(words, NULL, "k", "windrow");
-  FAILS(WINDROW_MERGE, "the operator returned 7", windrow_get(words, NULL, text("x"), &value, &error));
+  FAILS(WINDROW_MERGE, "bad is no word", windrow_get(words, NULL, text("x"), &value, &error));
+  FAILS(WINDROW_MERGE, "the operator returned 7", windrow_get(words, NULL, text("y"), &value, &error));
   OK(windrow_keyspace_open(db, "filtered", &filtered, &error));
   put(filtered, "keep", "1");
   put(filtered, "remove", "2");
@@ -766,7 +779,7 @@ static void test_callbacks(void) {
   OK(windrow_wait_idle(db, &error));
   check_get(words, NULL, "w", "windrow");
   check_get(words, NULL, "k", "windrow");
-  FAILS(WINDROW_MERGE, "the operator returned 7", windrow_get(words, NULL, text("x"), &value, &error));
+  FAILS(WINDROW_MERGE, "bad is no word", windrow_get(words, NULL, text("x"), &value, &error));
   check_get(filtered, NULL, "keep", "1");
   check_get(filtered, NULL, "remove", NULL);
   check_get(filtered, NULL, "put", "put");
@@ -966,6 +979,7 @@ static void test_null(void) {
   CHECK(windrow_candidate_value_length(NULL) == 0);
   CHECK(windrow_candidate_expires_at(NULL) == WINDROW_EXPIRY_ABSENT);
   CHECK(!windrow_sink_append(NULL, none));
+  windrow_sink_fail(NULL, none);
   CHECK(windrow_value_bytes(NULL).length == 0);
   CHECK(windrow_error_code(NULL) == WINDROW_OK);
   CHECK(windrow_error_message(NULL)[0] == 0);

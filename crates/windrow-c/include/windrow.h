@@ -396,6 +396,11 @@ void windrow_text_free(char *text);
 bool windrow_sink_append(windrow_sink *sink,
                          windrow_bytes bytes);
 
+// Says in `message`, text for people, why a function fails. It has no effect on a function that does not. Nothing happens
+// for null and for bytes that are none.
+void windrow_sink_fail(windrow_sink *sink,
+                       windrow_bytes message);
+
 // Gives a keyspace a merge operator of the caller. The database records its name, of 1 to 255 bytes: every later open that
 // reads or folds its operands must give an operator of this name. Names that begin with `windrow.` are taken.
 // `partial_merge` may be null. Options that are freed, and their copies in open databases, share `state`.

@@ -27,9 +27,15 @@ impl Bytes {
         length: 0,
     };
 
+    /// No bytes have an address, too: that of an empty slice of Rust is a small number, which Go takes for a fault.
     pub(super) fn of(bytes: &[u8]) -> Self {
+        static EMPTY: u8 = 0;
         Self {
-            data: bytes.as_ptr(),
+            data: if bytes.is_empty() {
+                &raw const EMPTY
+            } else {
+                bytes.as_ptr()
+            },
             length: bytes.len(),
         }
     }

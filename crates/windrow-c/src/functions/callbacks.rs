@@ -42,7 +42,25 @@ impl Drop for State {
 
 /// Takes the bytes of a result. It is valid during the call that it is passed to.
 #[derive(Debug)]
-pub struct Sink(Vec<u8>);
+pub struct Sink {
+    result: Vec<u8>,
+    failure: Option<String>,
+}
+
+impl Sink {
+    fn new(result: Vec<u8>) -> Self {
+        Self {
+            result,
+            failure: None,
+        }
+    }
+
+    /// Why a function that has returned `code` has failed.
+    fn failure(self, function: &str, code: i32) -> String {
+        let failure = self.failure;
+        failure.unwrap_or_else(|| format!("the {function} returned {code}"))
+    }
+}
 
 /// Appends bytes to a result. Returns false, without effect, for a null sink and for bytes that are none.
 #[unsafe(no_mangle)]
@@ -52,12 +70,25 @@ pub unsafe extern "C" fn windrow_sink_append(sink: Option<&mut Sink>, bytes: Byt
         let bytes = unsafe { bytes.get() };
         match (sink, bytes) {
             (Some(sink), Ok(bytes)) => {
-                sink.0.extend_from_slice(bytes);
+                sink.result.extend_from_slice(bytes);
                 true
             }
             _ => false,
         }
     })
+}
+
+/// Says in `message`, text for people, why a function fails. It has no effect on a function that does not. Nothing happens
+/// for null and for bytes that are none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_sink_fail(sink: Option<&mut Sink>, message: Bytes) {
+    guard((), || {
+        // SAFETY: the caller promises the bytes.
+        let message = unsafe { message.get() };
+        if let (Some(sink), Ok(message)) = (sink, message) {
+            sink.failure = Some(String::from_utf8_lossy(message).into_owned());
+        }
+    });
 }
 
 /// The result is in the sink.
@@ -110,12 +141,13 @@ fn merge_into(
     merge: impl FnOnce(*const Bytes, usize, *mut Sink) -> i32,
 ) -> Result<i32, MergeError> {
     let operands: Vec<Bytes> = operands.map(Bytes::of).collect();
-    let mut sink = Sink(std::mem::take(result));
-    let code = merge(operands.as_ptr(), operands.len(), &raw mut sink);
-    *result = sink.0;
-    match code {
-        WINDROW_MERGE_DONE | WINDROW_MERGE_NOT => Ok(code),
-        code => Err(MergeError::new(format!("the operator returned {code}"))),
+    let mut sink = Sink::new(std::mem::take(result));
+    match merge(operands.as_ptr(), operands.len(), &raw mut sink) {
+        code @ (WINDROW_MERGE_DONE | WINDROW_MERGE_NOT) => {
+            *result = sink.result;
+            Ok(code)
+        }
+        code => Err(MergeError::new(sink.failure("operator", code))),
     }
 }
 
@@ -269,13 +301,13 @@ impl CompactionFilter for CallerFilter {
 
     fn decide(&self, candidate: &WindrowCandidate<'_>) -> Result<Decision, FilterError> {
         let candidate = Candidate(candidate);
-        let mut sink = Sink(Vec::new());
+        let mut sink = Sink::new(Vec::new());
         // SAFETY: the caller has passed state and function together, and all other arguments outlive the call.
         match unsafe { (self.decide)(self.state.pointer, &raw const candidate, &raw mut sink) } {
             WINDROW_FILTER_KEEP => Ok(Decision::Keep),
             WINDROW_FILTER_REMOVE => Ok(Decision::Remove),
-            WINDROW_FILTER_REPLACE => Ok(Decision::Replace(sink.0)),
-            code => Err(FilterError::new(format!("the filter returned {code}"))),
+            WINDROW_FILTER_REPLACE => Ok(Decision::Replace(sink.result)),
+            code => Err(FilterError::new(sink.failure("filter", code))),
         }
     }
 }
