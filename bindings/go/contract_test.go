@@ -81,7 +81,11 @@ type player struct {
 }
 
 func (player *player) open() (err error) {
-	player.db, err = windrow.Open(player.path, &windrow.Options{MergeOperators: suite.MergeOperators})
+	operators := map[string]windrow.MergeOperator{}
+	for keyspace, name := range suite.MergeOperators {
+		operators[keyspace] = windrow.MergeOperator{Name: name}
+	}
+	player.db, err = windrow.Open(player.path, &windrow.Options{MergeOperators: operators})
 	if err != nil {
 		return err
 	}

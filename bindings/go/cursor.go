@@ -5,7 +5,10 @@ package windrow
 */
 import "C"
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // Cursor is a position among the entries of a range in one state. A new cursor has no position. It may change its direction
 // at any step. A move past either end leaves it without a position until the next seek. Close it: it keeps the files that
@@ -15,9 +18,12 @@ type Cursor struct {
 	cleanup runtime.Cleanup
 	// Keeps the transaction from the garbage collector.
 	transaction *Transaction
+	// Of a merged cursor.
+	keyspaces []*Keyspace
 	// Nil without a position.
-	key []byte
-	err error
+	key      []byte
+	keyspace int
+	err      error
 }
 
 // Cursor opens a cursor over a range, in the state of the view at this moment.
@@ -71,14 +77,19 @@ func (cursor *Cursor) SeekBefore(key []byte) bool {
 func (cursor *Cursor) move(move C.uint32_t, key []byte) bool {
 	var buffer [entryHeader + 256]byte
 	into := buffer[:]
+	parts := C.uint32_t(0)
+	if cursor.keyspaces != nil {
+		parts = withKeyspaces
+	}
 	for {
-		chunk, err := cursor.handle.fetch(move, move, key, false, oneByOne, into)
+		chunk, err := cursor.handle.fetch(move, move, key, parts, oneByOne, into)
 		cursor.key, cursor.err = nil, err
 		if err != nil || bool(chunk.has_ended) {
 			return false
 		}
 		if chunk.count == 1 {
-			entry, _ := split(into)
+			entry, keyspace, _ := split(into)
+			cursor.keyspace = keyspace
 			cursor.key = append(make([]byte, 0, len(entry.Key)), entry.Key...)
 			return true
 		}
@@ -112,6 +123,25 @@ func (cursor *Cursor) Value() ([]byte, error) {
 		return failure(failed)
 	})
 	return value, err
+}
+
+// ExpiresAt is when the entry expires: the zero time if it never does, and if the cursor is at none.
+func (cursor *Cursor) ExpiresAt() (time.Time, error) {
+	var at time.Time
+	err := cursor.handle.with(func(pointer *C.windrow_cursor) error {
+		at = expiry(C.windrow_cursor_expires_at(pointer))
+		return nil
+	})
+	return at, err
+}
+
+// Keyspace is the keyspace of the entry of a merged cursor: see [DB.MergedCursor]. It is nil for other cursors, and if the
+// cursor is at no entry.
+func (cursor *Cursor) Keyspace() *Keyspace {
+	if cursor.keyspaces == nil || cursor.key == nil {
+		return nil
+	}
+	return cursor.keyspaces[cursor.keyspace]
 }
 
 // Close releases the cursor. Its moves fail with [ErrClosed] from now on.

@@ -28,6 +28,14 @@ type database struct {
 	pointer *C.windrow_database
 	// Read without the lock by cursors, whose handles would go on after the close.
 	isClosed atomic.Bool
+	// Closed by the close, so that loads end.
+	closing chan struct{}
+	// Held by the close, which must not hold the lock of the calls: functions of Go that still run may make some.
+	ending sync.Mutex
+	// Whether C may call functions of Go, such as a merge operator.
+	calls bool
+	// The keyspaces that are not freed yet, which callers need not close: the close frees them.
+	keyspaces keyspaces
 }
 
 // Open opens the database in the folder path, or creates it. Nil options are the defaults. One process has a database open,
@@ -62,7 +70,7 @@ func open(path string, options *Options,
 	if err != nil {
 		return nil, err
 	}
-	handle := &database{pointer: pointer}
+	handle := &database{pointer: pointer, closing: make(chan struct{}), calls: options.haveCalls()}
 	db := &DB{handle: handle, lockTimeout: time.Second}
 	if options != nil && options.LockTimeout != 0 {
 		db.lockTimeout = options.LockTimeout
@@ -88,18 +96,23 @@ func Destroy(path string) error {
 }
 
 // Close makes all writes durable and closes the database. It waits for running calls of the DB. All its keyspaces,
-// snapshots, cursors and transactions return [ErrClosed] from now on.
+// snapshots, cursors and transactions return [ErrClosed] from now on, and so do bulk loads that run.
 func (db *DB) Close() error {
-	db.handle.Lock()
-	defer db.handle.Unlock()
-	if db.handle.pointer == nil {
+	handle := db.handle
+	handle.ending.Lock()
+	defer handle.ending.Unlock()
+	if handle.isClosed.Swap(true) {
 		return nil
 	}
+	close(handle.closing)
 	db.cleanup.Stop()
-	db.handle.isClosed.Store(true)
+	handle.Lock()
+	pointer := handle.pointer
+	handle.pointer = nil
+	handle.Unlock()
+	handle.keyspaces.close()
 	var failed *C.windrow_error
-	C.windrow_close(db.handle.pointer, &failed)
-	db.handle.pointer = nil
+	C.windrow_close(pointer, &failed)
 	return failure(failed)
 }
 
@@ -277,21 +290,51 @@ func (db *DB) Checkpoint(ctx context.Context, path string) error {
 // Write writes a batch as one: a reader sees all of it or nothing, and so does an open after a crash. The batch is
 // unchanged and can be written again. The first fault of its writes is the error, and then nothing is written.
 func (db *DB) Write(batch *Batch, durability ...Durability) error {
-	keyspaces := make([]*C.windrow_keyspace, 0, 8)
-	for _, keyspace := range batch.keyspaces {
-		if !keyspace.enter() {
-			return ErrClosed
-		}
-		defer keyspace.leave()
-		keyspaces = append(keyspaces, keyspace.pointer)
+	keyspaces, ok := enterAll(batch.keyspaces, make([]*C.windrow_keyspace, 0, 8))
+	if !ok {
+		return ErrClosed
 	}
+	defer leaveAll(batch.keyspaces)
 	handle := db.handle
 	handle.RLock()
 	defer handle.RUnlock()
 	if handle.pointer == nil {
 		return ErrClosed
 	}
-	return failure(batch.write(handle.pointer, keyspaces, last(durability)))
+	return failure(batch.write(handle, keyspaces, last(durability)))
+}
+
+// enterAll takes the handles of keyspaces for a call, which ends with leaveAll, and appends them.
+func enterAll(keyspaces []*lease[*C.windrow_keyspace], handles []*C.windrow_keyspace) ([]*C.windrow_keyspace, bool) {
+	for i, keyspace := range keyspaces {
+		if !keyspace.enter() {
+			leaveAll(keyspaces[:i])
+			return nil, false
+		}
+		handles = append(handles, keyspace.pointer)
+	}
+	return handles, true
+}
+
+func leaveAll(keyspaces []*lease[*C.windrow_keyspace]) {
+	for _, keyspace := range keyspaces {
+		keyspace.leave()
+	}
+}
+
+// withAll runs a call with the handle and those of keyspaces.
+func (db *DB) withAll(keyspaces []*Keyspace,
+	call func(database *C.windrow_database, keyspaces []*C.windrow_keyspace, failed **C.windrow_error)) error {
+	leases := make([]*lease[*C.windrow_keyspace], len(keyspaces))
+	for i, keyspace := range keyspaces {
+		leases[i] = keyspace.keyspace
+	}
+	handles, ok := enterAll(leases, nil)
+	if !ok {
+		return ErrClosed
+	}
+	defer leaveAll(leases)
+	return db.with(func(database *C.windrow_database, failed **C.windrow_error) { call(database, handles, failed) })
 }
 
 // Snapshot keeps the present state of all keyspaces readable: see [Keyspace.At]. Close it.

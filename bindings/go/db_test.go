@@ -47,8 +47,8 @@ func TestOpenChecksItsArguments(t *testing.T) {
 		{BackgroundThreads: 5000},
 		{MaxWALBytes: -1},
 		{ScrubInterval: -1},
-		{MergeOperators: map[string]string{"main": "add"}},
-		{MergeOperators: map[string]string{"ma\x00in": "windrow.least"}},
+		{MergeOperators: map[string]windrow.MergeOperator{"main": {Name: "add"}}},
+		{MergeOperators: map[string]windrow.MergeOperator{"ma\x00in": {Name: "windrow.least"}}},
 		{Keyspace: &windrow.KeyspaceOptions{Preset: 77}},
 		{Keyspace: &windrow.KeyspaceOptions{BlockBytes: 1}},
 		{Keyspace: &windrow.KeyspaceOptions{MemtableBytes: -1}},
@@ -77,7 +77,7 @@ func TestAllOptionsAreTaken(t *testing.T) {
 			Level0Runs: 2, SegmentLimit: 3, MaxSpaceAmp: math.Inf(1), MediumFrom: -1, LargeFrom: -1,
 			MediumInPlaceEarly: false,
 		},
-		MergeOperators: map[string]string{"main": "windrow.greatest"},
+		MergeOperators: map[string]windrow.MergeOperator{"main": {Name: "windrow.greatest"}},
 	})
 	check(t, main.Merge([]byte("a"), []byte("1")))
 	check(t, main.Merge([]byte("a"), []byte("3")))

@@ -11,7 +11,16 @@ package windrow
 */
 import "C"
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+	"unsafe"
+	"weak"
+)
 
 // View reads a keyspace: in the newest state, or in that of a snapshot.
 type View struct {
@@ -27,8 +36,43 @@ type Keyspace struct {
 }
 
 func newKeyspace(database *database, pointer *C.windrow_keyspace) *Keyspace {
-	handle := newLease(pointer, func(pointer *C.windrow_keyspace) { C.windrow_keyspace_free(pointer) })
+	handle := newLease(pointer, database.keyspaces.free)
+	database.keyspaces.add(handle)
 	return &Keyspace{View{database: database, keyspace: handle}}
+}
+
+// keyspaces are those of a database. It does not keep them from the garbage collector.
+type keyspaces struct {
+	sync.Mutex
+	open map[*C.windrow_keyspace]weak.Pointer[lease[*C.windrow_keyspace]]
+}
+
+func (keyspaces *keyspaces) add(keyspace *lease[*C.windrow_keyspace]) {
+	keyspaces.Lock()
+	defer keyspaces.Unlock()
+	if keyspaces.open == nil {
+		keyspaces.open = map[*C.windrow_keyspace]weak.Pointer[lease[*C.windrow_keyspace]]{}
+	}
+	keyspaces.open[keyspace.pointer] = weak.Make(keyspace)
+}
+
+func (keyspaces *keyspaces) free(pointer *C.windrow_keyspace) {
+	keyspaces.Lock()
+	delete(keyspaces.open, pointer)
+	keyspaces.Unlock()
+	C.windrow_keyspace_free(pointer)
+}
+
+// close closes all of them.
+func (keyspaces *keyspaces) close() {
+	keyspaces.Lock()
+	open := slices.Collect(maps.Values(keyspaces.open))
+	keyspaces.Unlock()
+	for _, keyspace := range open {
+		if keyspace := keyspace.Value(); keyspace != nil {
+			keyspace.close()
+		}
+	}
 }
 
 // Close releases the keyspace before the garbage collector does. Iterations and cursors that have begun go on.
@@ -73,6 +117,12 @@ func (view *View) Get(key []byte) ([]byte, error) {
 	if !ok {
 		return nil, ErrClosed
 	}
+	if view.database.calls {
+		key, buffer := bytes.Clone(key), make([]byte, smallValue)
+		found := C.windrow_go_get_calling(keyspace, snapshot, data(key), C.size_t(len(key)), data(buffer), smallValue)
+		view.leave()
+		return valueOf(found, buffer)
+	}
 	var buffer [smallValue]byte
 	found := C.windrow_go_get(keyspace, snapshot, data(key), C.size_t(len(key)), data(buffer[:]), smallValue)
 	view.leave()
@@ -94,6 +144,86 @@ func valueOf(found C.windrow_go_found, buffer []byte) ([]byte, error) {
 	value := make([]byte, found.bytes.length)
 	copy(value, buffer)
 	return value, nil
+}
+
+// GetPinned passes the value of key to use, in place: it is not copied, and stays valid until use returns. The error of
+// use is returned, or [ErrKeyNotFound] without a call of it.
+func (view *View) GetPinned(key []byte, use func(value []byte) error) error {
+	keyspace, snapshot, ok := view.enter()
+	if !ok {
+		return ErrClosed
+	}
+	var value *C.windrow_value
+	var failed *C.windrow_error
+	C.windrow_get(keyspace, snapshot, lend(key), &value, &failed)
+	view.leave()
+	if err := failure(failed); err != nil {
+		return err
+	}
+	if value == nil {
+		return ErrKeyNotFound
+	}
+	defer C.windrow_value_free(value)
+	return use(borrowed(C.windrow_value_bytes(value)))
+}
+
+// MultiGet returns the values of keys in one state, each at the position of its key: nil for a key that does not exist. It
+// takes less time than as many Gets. The values share memory: clone one that is kept for long.
+func (view *View) MultiGet(keys ...[]byte) ([][]byte, error) {
+	keyspace, snapshot, ok := view.enter()
+	if !ok {
+		return nil, ErrClosed
+	}
+	if len(keys) == 0 {
+		view.leave()
+		return nil, nil
+	}
+	all := bytes.Join(keys, nil)
+	keyLengths, lengths := make([]C.size_t, len(keys)), make([]C.size_t, len(keys))
+	for i, key := range keys {
+		keyLengths[i] = C.size_t(len(key))
+	}
+	values := make([]*C.windrow_value, len(keys))
+	failed := C.windrow_go_multi_get(keyspace, snapshot, data(all), unsafe.SliceData(keyLengths),
+		unsafe.SliceData(values), unsafe.SliceData(lengths), C.size_t(len(keys)))
+	view.leave()
+	if failed != nil {
+		return nil, failure(failed)
+	}
+	size := 0
+	for i, value := range values {
+		if value != nil {
+			size += int(lengths[i])
+		}
+	}
+	buffer, found := make([]byte, size), make([][]byte, len(keys))
+	C.windrow_go_move_values(unsafe.SliceData(values), C.size_t(len(values)), data(buffer))
+	for i, value := range values {
+		if value != nil {
+			found[i], buffer = buffer[:lengths[i]:lengths[i]], buffer[lengths[i]:]
+		}
+	}
+	return found, nil
+}
+
+// ExpiresAt is when the value of key expires: the zero time if it never does, or [ErrKeyNotFound].
+func (view *View) ExpiresAt(key []byte) (time.Time, error) {
+	keyspace, snapshot, ok := view.enter()
+	if !ok {
+		return time.Time{}, ErrClosed
+	}
+	defer view.leave()
+	var at C.uint64_t
+	var failed *C.windrow_error
+	C.windrow_expires_at(keyspace, snapshot, lend(key), &at, &failed)
+	return expiryOf(at, failure(failed))
+}
+
+func expiryOf(at C.uint64_t, err error) (time.Time, error) {
+	if err == nil && at == C.WINDROW_EXPIRY_ABSENT {
+		err = ErrKeyNotFound
+	}
+	return expiry(at), err
 }
 
 // Has says whether key exists.
@@ -122,6 +252,12 @@ func (keyspace *Keyspace) with(call func(keyspace *C.windrow_keyspace, failed **
 
 // Put sets the value of key. A write may name its durability; otherwise it is that of the [Options].
 func (keyspace *Keyspace) Put(key, value []byte, durability ...Durability) error {
+	if keyspace.database.calls {
+		key, value, durability := bytes.Clone(key), bytes.Clone(value), last(durability)
+		return keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
+			C.windrow_put(handle, lend(key), lend(value), durability, failed)
+		})
+	}
 	handle := keyspace.keyspace
 	if !handle.enter() {
 		return ErrClosed
@@ -132,8 +268,44 @@ func (keyspace *Keyspace) Put(key, value []byte, durability ...Durability) error
 	return failure(failed)
 }
 
+// PutWithTTL sets the value of key for ttl, in milliseconds, rounded up. From then on no read sees it, and a later
+// compaction frees its space.
+func (keyspace *Keyspace) PutWithTTL(key, value []byte, ttl time.Duration, durability ...Durability) error {
+	return keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
+		C.windrow_put_with_ttl(handle, lend(key), lend(value), milliseconds(ttl), last(durability), failed)
+	})
+}
+
+// PutIfAbsent sets the value of key if it has none, in one step, and says whether it had none.
+func (keyspace *Keyspace) PutIfAbsent(key, value []byte) (bool, error) {
+	var was C.bool
+	err := keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
+		C.windrow_put_if_absent(handle, lend(key), lend(value), &was, failed)
+	})
+	return bool(was), err
+}
+
+// Take removes key and returns its value, or [ErrKeyNotFound], in one step: of several callers, one gets it.
+func (keyspace *Keyspace) Take(key []byte) ([]byte, error) {
+	var value *C.windrow_value
+	err := keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
+		C.windrow_take(handle, lend(key), &value, failed)
+	})
+	if err == nil && value == nil {
+		err = ErrKeyNotFound
+	}
+	defer C.windrow_value_free(value)
+	return copied(C.windrow_value_bytes(value)), err
+}
+
 // Delete removes key. A missing key is no error.
 func (keyspace *Keyspace) Delete(key []byte, durability ...Durability) error {
+	if keyspace.database.calls {
+		key, durability := bytes.Clone(key), last(durability)
+		return keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
+			C.windrow_delete(handle, lend(key), durability, failed)
+		})
+	}
 	handle := keyspace.keyspace
 	if !handle.enter() {
 		return ErrClosed

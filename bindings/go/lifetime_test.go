@@ -3,7 +3,6 @@ package windrow_test
 import (
 	"context"
 	"errors"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -50,6 +49,20 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 		"delete":      func() error { return main.Delete(key) },
 		"range":       func() error { return main.DeleteRange(windrow.All) },
 		"swap value":  func() error { _, err := main.CompareAndSwap(key, nil, key); return err },
+		"put ttl":     func() error { return main.PutWithTTL(key, key, time.Hour) },
+		"if absent":   func() error { _, err := main.PutIfAbsent(key, key); return err },
+		"take":        func() error { _, err := main.Take(key); return err },
+		"many":        func() error { _, err := main.MultiGet(key, key); return err },
+		"pinned":      func() error { return main.GetPinned(key, func([]byte) error { return nil }) },
+		"expires":     func() error { _, err := main.ExpiresAt(key); return err },
+		"load":        func() error { _, err := main.BulkLoad(main.Entries(windrow.All)); return err },
+		"sort":        func() error { _, err := main.BulkLoadUnsorted(numbers(0, 10), 1<<20); return err },
+		"ingest":      func() error { _, err := db.Ingest(); return err },
+		"prepared":    func() error { _, err := db.Prepared(); return err },
+		"commit one":  func() error { return db.CommitPrepared("one") },
+		"discard one": func() error { return db.RollbackPrepared("one") },
+		"merged":      func() error { _, err := db.MergedCursor(windrow.All, main); return err },
+		"from bytes":  func() error { _, err := db.BatchFromBytes(nil); return err },
 		"compact":     func() error { return main.Compact(ctx, windrow.All) },
 		"rename":      func() error { return main.Rename("other") },
 		"open cursor": func() error { _, err := main.Cursor(windrow.All); return err },
@@ -61,6 +74,8 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 		"cursor":           func() error { cursor.First(); return cursor.Err() },
 		"transaction get":  func() error { _, err := transaction.Get(main, key); return err },
 		"its cursor":       func() error { inTransaction.Seek(key); return inTransaction.Err() },
+		"cursor expires":   func() error { _, err := cursor.ExpiresAt(); return err },
+		"its expiry":       func() error { _, err := transaction.ExpiresAt(main, key); return err },
 		"transaction":      func() error { return transaction.Commit() },
 		"after the commit": func() error { return transaction.Put(main, key, key) },
 	}
@@ -149,6 +164,16 @@ func TestAnythingIsClosedUnderItsUsers(t *testing.T) {
 				})
 			},
 			func() error { one, err := db.Snapshot(); return errors.Join(err, closed(one)) },
+			func() error { _, err := main.MultiGet(key, key); return err },
+			func() error { _, err := main.BulkLoad(numbers(0, 3000)); return err },
+			func() error {
+				for _, err := range db.Merged(windrow.All, main, main) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
 		}
 		var group sync.WaitGroup
 		for _, use := range uses {
@@ -250,119 +275,4 @@ func TestNothingIsReleasedThatIsInUse(t *testing.T) {
 	equal(t, cursor.First(), true)
 	check(t, db.Write(&batch))
 	equal(t, get(t, view, "a"), "1")
-}
-
-func residentBytes(t *testing.T) int {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skip("there is no /proc")
-	}
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	check(t, err)
-	return pages * os.Getpagesize()
-}
-
-// Objects that are made and closed many times, and errors, leave nothing behind, neither in Go's memory nor in the process.
-func TestNothingGrows(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector has memory of its own")
-	}
-	options := &windrow.Options{MemoryBudget: 16 << 20, Keyspace: &windrow.KeyspaceOptions{MemtableBytes: 1 << 20}}
-	db, main := opened(t, options)
-	path := t.TempDir()
-	put(t, main, "a", "1", "b", "2", "large", strings.Repeat("x", 10000))
-	check(t, db.Flush(context.Background()))
-	key, forgotten := []byte("b"), 0
-	for _, one := range []struct {
-		name  string
-		count int
-		use   func()
-	}{
-		{"gets", 200_000, func() { _, _ = main.Get([]byte("large")); _, _ = main.Get(key) }},
-		{"errors", 100_000, func() { _ = main.Put(nil, nil) }},
-		{"iterations", 50_000, func() {
-			for range main.Entries(windrow.All) {
-			}
-			for range main.Backward(windrow.All) {
-				break
-			}
-		}},
-		{"cursors", 50_000, func() {
-			cursor, _ := main.Cursor(windrow.All)
-			cursor.Last()
-			_, _ = cursor.Value()
-			_ = cursor.Close()
-		}},
-		{"snapshots", 100_000, func() {
-			snapshot, _ := db.Snapshot()
-			_, _ = main.At(snapshot).Get(key)
-			_ = snapshot.Close()
-		}},
-		{"keyspaces", 50_000, func() {
-			keyspace, _ := db.Keyspace("main")
-			_ = keyspace.Close()
-		}},
-		{"batches", 30_000, func() {
-			var batch windrow.Batch
-			batch.Put(main, key, key)
-			_ = db.Write(&batch)
-		}},
-		{"transactions", 20_000, func() {
-			transaction, _ := db.Begin(windrow.Serializable)
-			_ = transaction.Put(main, key, key)
-			for range transaction.Entries(main, windrow.All) {
-				break
-			}
-			_, _ = transaction.Cursor(main, windrow.All)
-			_ = transaction.Commit()
-		}},
-		{"conflicts", 20_000, func() {
-			transaction, _ := db.Begin(windrow.Serializable)
-			_, _ = transaction.Get(main, key)
-			_ = transaction.Put(main, key, key)
-			_ = main.Put(key, key)
-			_ = transaction.Commit()
-		}},
-		{"forgotten", 10_000, func() {
-			if forgotten++; forgotten%100 == 0 {
-				runtime.GC()
-			}
-			_, _ = main.Cursor(windrow.All)
-			snapshot, _ := db.Snapshot()
-			_ = main.At(snapshot)
-			_, _ = db.Begin(windrow.Serializable)
-			_, _ = db.Keyspace("main")
-		}},
-		{"opens", 40, func() {
-			other, err := windrow.Open(path, options)
-			check(t, err)
-			_, err = other.Keyspace("main")
-			check(t, err)
-			check(t, other.Close())
-		}},
-	} {
-		settle := func() (int, uint64) {
-			for range 3 {
-				runtime.GC()
-				time.Sleep(5 * time.Millisecond)
-			}
-			var stats runtime.MemStats
-			runtime.ReadMemStats(&stats)
-			return residentBytes(t), stats.HeapAlloc
-		}
-		for range one.count / 4 {
-			one.use()
-		}
-		resident, heap := settle()
-		for range one.count {
-			one.use()
-		}
-		residentNow, heapNow := settle()
-		grown, heapGrown := residentNow-resident, int64(heapNow)-int64(heap)
-		t.Logf("%s: %d times, %d bytes of Go, %d resident bytes", one.name, one.count, heapGrown, grown)
-		// The memory budget, the allocator and Go's heap take some; an object that stays takes more.
-		if heapGrown > 256<<10 || grown > 12<<20 {
-			t.Errorf("%s: %d bytes of Go, %d resident bytes", one.name, heapGrown, grown)
-		}
-	}
 }

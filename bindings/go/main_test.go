@@ -16,6 +16,11 @@ func opened(t testing.TB, options *windrow.Options) (*windrow.DB, *windrow.Keysp
 	return db, keyspace(t, db, "main")
 }
 
+// merging are options with a merge operator for one keyspace.
+func merging(keyspace string, operator windrow.MergeOperator) *windrow.Options {
+	return &windrow.Options{MergeOperators: map[string]windrow.MergeOperator{keyspace: operator}}
+}
+
 func keyspace(t testing.TB, db *windrow.DB, name string) *windrow.Keyspace {
 	t.Helper()
 	keyspace, err := db.Keyspace(name)

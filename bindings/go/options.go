@@ -45,11 +45,14 @@ type Options struct {
 	ScrubInterval time.Duration
 	// Keyspace has the options of keyspaces that are created without their own.
 	Keyspace *KeyspaceOptions
-	// MergeOperators has the name of a ready merge operator for each keyspace with one: windrow.add_u64.wrapping,
-	// windrow.add_u64.saturating, windrow.add_i64.wrapping, windrow.add_i64.saturating (numbers of 8 bytes,
-	// little-endian), windrow.least, windrow.greatest, windrow.append.2c (the digits are the bytes between two operands),
-	// windrow.id_set.8 (sets of ids of so many bytes). The database records it, so later opens need not give it.
-	MergeOperators map[string]string
+	// MergeOperators has the operator of each keyspace with one. The database records its name, so later opens need not
+	// give a ready one.
+	MergeOperators map[string]MergeOperator
+	// CompactionFilters has the filter of each keyspace with one.
+	CompactionFilters map[string]CompactionFilter
+	// Listener is called with the events of the database, in a goroutine of its own: one after the other, a little later,
+	// and the last ones perhaps after the close. It may use the database.
+	Listener func(Event)
 }
 
 // Preset names options of keyspaces that belong together.
@@ -84,6 +87,9 @@ const (
 // preset.
 type KeyspaceOptions struct {
 	Preset Preset
+	// DefaultTTL is how long entries live that name no time of their own. Default for as long as nobody removes them.
+	// Entries that are there already keep their times.
+	DefaultTTL time.Duration
 	// MemtableBytes is from 4 KiB to 64 GiB. Default 64 MiB.
 	MemtableBytes int
 	// SizeRatio of the last two levels, from 2 to 1000. Default 5.
@@ -191,11 +197,16 @@ func (options *Options) build() (*C.windrow_options, error) {
 	}
 	for _, keyspace := range slices.Sorted(maps.Keys(options.MergeOperators)) {
 		if fault == nil {
-			fault = withTexts(keyspace, options.MergeOperators[keyspace],
-				func(keyspace, operator *C.char, failed **C.windrow_error) {
-					C.windrow_options_set_merge_operator(made, keyspace, operator, failed)
-				})
+			fault = options.MergeOperators[keyspace].set(made, keyspace)
 		}
+	}
+	for _, keyspace := range slices.Sorted(maps.Keys(options.CompactionFilters)) {
+		if fault == nil {
+			fault = options.CompactionFilters[keyspace].set(made, keyspace)
+		}
+	}
+	if options.Listener != nil && fault == nil {
+		fault = listen(made, options.Listener)
 	}
 	if fault != nil {
 		C.windrow_options_free(made)
@@ -216,6 +227,10 @@ func (options *KeyspaceOptions) build() (*C.windrow_keyspace_options, error) {
 	fault := failure(failed)
 	if options == nil || fault != nil {
 		return made, fault
+	}
+	if options.DefaultTTL != 0 {
+		number("DefaultTTL", int64(options.DefaultTTL), &fault)
+		C.windrow_keyspace_options_set_default_ttl(made, milliseconds(options.DefaultTTL))
 	}
 	if options.MemtableBytes != 0 {
 		C.windrow_keyspace_options_set_memtable_bytes(made,

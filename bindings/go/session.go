@@ -8,6 +8,7 @@ package windrow
 import "C"
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 )
@@ -77,15 +78,23 @@ func (handle handle) with(call func(cursor *C.windrow_cursor) error) error {
 }
 
 // fetch moves the cursor and copies entries into the buffer: see calls.h.
-func (handle handle) fetch(move, step C.uint32_t, key []byte, withValues bool, limit int,
+func (handle handle) fetch(move, step C.uint32_t, key []byte, parts C.uint32_t, limit int,
 	buffer []byte) (C.windrow_go_chunk, error) {
 	handle.session.Lock()
 	defer handle.session.Unlock()
 	if handle.isClosed() {
 		return C.windrow_go_chunk{}, ErrClosed
 	}
-	chunk := C.windrow_go_fetch(handle.cursor, move, step, data(key), C.size_t(len(key)), C.bool(withValues),
-		C.size_t(limit), data(buffer), C.size_t(len(buffer)))
+	var chunk C.windrow_go_chunk
+	if handle.session.database.calls {
+		key, into := bytes.Clone(key), make([]byte, len(buffer))
+		chunk = C.windrow_go_fetch_calling(handle.cursor, move, step, data(key), C.size_t(len(key)), parts,
+			C.size_t(limit), data(into), C.size_t(len(into)))
+		copy(buffer, into[:chunk.used])
+	} else {
+		chunk = C.windrow_go_fetch(handle.cursor, move, step, data(key), C.size_t(len(key)), parts, C.size_t(limit),
+			data(buffer), C.size_t(len(buffer)))
+	}
 	return chunk, failure(chunk.error)
 }
 

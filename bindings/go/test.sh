@@ -17,7 +17,9 @@ passed() {
 unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || { echo "gofmt would change $unformatted"; exit 1; }
 go vet ./...
-"${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "-I$root/crates/windrow-c/include" calls.c
+for file in *.c; do
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "-I$root/crates/windrow-c/include" "$file"
+done
 passed tests go test -count=1 .
 if go test -race -run '^$' . >"$work/log" 2>&1; then
     passed "race detector" env GOEXPERIMENT=cgocheck2 go test -race -count=1 . -seeds=2

@@ -10,6 +10,7 @@ package windrow
 import "C"
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -165,6 +166,13 @@ func (transaction *Transaction) get(keyspace *Keyspace, key []byte, intent C.uin
 	if err := transaction.enter(keyspace); err != nil {
 		return nil, err
 	}
+	if transaction.session.database.calls {
+		key, buffer := bytes.Clone(key), make([]byte, smallValue)
+		found := C.windrow_go_transaction_get_calling(transaction.session.transaction, keyspace.keyspace.pointer,
+			data(key), C.size_t(len(key)), intent, data(buffer), smallValue)
+		transaction.leave(keyspace)
+		return valueOf(found, buffer)
+	}
 	var buffer [smallValue]byte
 	found := C.windrow_go_transaction_get(transaction.session.transaction, keyspace.keyspace.pointer, data(key),
 		C.size_t(len(key)), intent, data(buffer[:]), smallValue)
@@ -174,6 +182,13 @@ func (transaction *Transaction) get(keyspace *Keyspace, key []byte, intent C.uin
 
 // Put sets the value of key. Nobody else sees it before the commit.
 func (transaction *Transaction) Put(keyspace *Keyspace, key, value []byte) error {
+	if transaction.session.database.calls {
+		key, value := bytes.Clone(key), bytes.Clone(value)
+		return transaction.with(keyspace, func(transaction *C.windrow_transaction, keyspace *C.windrow_keyspace,
+			failed **C.windrow_error) {
+			C.windrow_transaction_put(transaction, keyspace, lend(key), lend(value), failed)
+		})
+	}
 	if err := transaction.enter(keyspace); err != nil {
 		return err
 	}
@@ -181,6 +196,24 @@ func (transaction *Transaction) Put(keyspace *Keyspace, key, value []byte) error
 		C.size_t(len(key)), data(value), C.size_t(len(value)))
 	transaction.leave(keyspace)
 	return failure(failed)
+}
+
+// PutWithTTL sets the value of key for ttl from now on.
+func (transaction *Transaction) PutWithTTL(keyspace *Keyspace, key, value []byte, ttl time.Duration) error {
+	return transaction.with(keyspace, func(transaction *C.windrow_transaction, keyspace *C.windrow_keyspace,
+		failed **C.windrow_error) {
+		C.windrow_transaction_put_with_ttl(transaction, keyspace, lend(key), lend(value), milliseconds(ttl), failed)
+	})
+}
+
+// ExpiresAt is as [View.ExpiresAt], as the transaction sees it.
+func (transaction *Transaction) ExpiresAt(keyspace *Keyspace, key []byte) (time.Time, error) {
+	var at C.uint64_t
+	err := transaction.with(keyspace, func(transaction *C.windrow_transaction, keyspace *C.windrow_keyspace,
+		failed **C.windrow_error) {
+		C.windrow_transaction_expires_at(transaction, keyspace, lend(key), &at, failed)
+	})
+	return expiryOf(at, err)
 }
 
 // Delete removes key.
@@ -210,12 +243,12 @@ func (transaction *Transaction) Merge(keyspace *Keyspace, key, operand []byte) e
 // Entries are the entries of a range in order, as the transaction sees them. A write that it makes meanwhile shows if it is
 // ahead. The commit depends on what the iteration has yielded, and on no more.
 func (transaction *Transaction) Entries(keyspace *Keyspace, keys Range) iter.Seq2[Entry, error] {
-	return walk(func() (handle, error) { return transaction.cursor(keyspace, keys) }, forwards, true, oneByOne)
+	return entries(func() (handle, error) { return transaction.cursor(keyspace, keys) }, forwards, withValues, oneByOne)
 }
 
 // Backward are the entries of a range from the last to the first.
 func (transaction *Transaction) Backward(keyspace *Keyspace, keys Range) iter.Seq2[Entry, error] {
-	return walk(func() (handle, error) { return transaction.cursor(keyspace, keys) }, backwards, true, oneByOne)
+	return entries(func() (handle, error) { return transaction.cursor(keyspace, keys) }, backwards, withValues, oneByOne)
 }
 
 // Cursor opens a cursor over a range as the transaction sees it. It ends with the transaction.

@@ -20,7 +20,8 @@
 //		fmt.Printf("%s: %s\n", entry.Key, entry.Value)
 //	}
 //
-// Bytes that a function is given are copied before it returns. Bytes that it returns belong to the caller.
+// Bytes that a function is given are copied before it returns. Bytes that it returns belong to the caller. Bytes that are
+// passed to a function of the caller, such as a merge operator, are valid until it returns, and must not be changed.
 //
 // Goroutines. Any number of goroutines may use a [DB], a [Keyspace], a [View] and a [Snapshot]. The calls of a
 // [Transaction] and of its cursors run one after the other, and so do those of one [Cursor]. A [Batch] belongs to one
@@ -46,6 +47,7 @@ import "C"
 
 import (
 	"context"
+	"time"
 	"unsafe"
 )
 
@@ -121,6 +123,19 @@ func copied(bytes C.windrow_bytes) []byte {
 	taken := make([]byte, bytes.length)
 	copy(taken, unsafe.Slice((*byte)(bytes.data), bytes.length))
 	return taken
+}
+
+// borrowed are bytes that C lends, in place. It is nil for a null pointer.
+func borrowed(bytes C.windrow_bytes) []byte {
+	return unsafe.Slice((*byte)(bytes.data), bytes.length)
+}
+
+// expiry is the moment that C names: the zero time for none.
+func expiry(milliseconds C.uint64_t) time.Time {
+	if milliseconds == C.WINDROW_EXPIRY_ABSENT || milliseconds == C.WINDROW_EXPIRY_NEVER {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(milliseconds))
 }
 
 // wait runs work that nobody can interrupt, and returns before it ends if ctx does.

@@ -37,7 +37,7 @@ func TestWritesOfOneKey(t *testing.T) {
 }
 
 func TestBatchesAreOneWrite(t *testing.T) {
-	db, main := opened(t, &windrow.Options{MergeOperators: map[string]string{"lists": "windrow.append.2c"}})
+	db, main := opened(t, merging("lists", windrow.MergeOperator{Name: "windrow.append.2c"}))
 	lists := keyspace(t, db, "lists")
 	var batch windrow.Batch
 	check(t, db.Write(&batch))
@@ -70,7 +70,7 @@ func TestBatchesAreOneWrite(t *testing.T) {
 }
 
 func TestTransactions(t *testing.T) {
-	db, main := opened(t, &windrow.Options{MergeOperators: map[string]string{"main": "windrow.append.2c"}})
+	db, main := opened(t, merging("main", windrow.MergeOperator{Name: "windrow.append.2c"}))
 	put(t, main, "a", "1", "b", "2")
 	for _, isolation := range []windrow.Isolation{windrow.Serializable, windrow.SnapshotIsolation} {
 		transaction, err := db.Begin(isolation)

@@ -1,0 +1,192 @@
+package windrow_test
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	windrow "github.com/windrow-db/windrow/bindings/go"
+)
+
+func residentBytes(t *testing.T) int {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("there is no /proc")
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	check(t, err)
+	return pages * os.Getpagesize()
+}
+
+// doesNotGrow runs use often. It leaves nothing behind, neither in Go's memory nor in the process.
+func doesNotGrow(t *testing.T, name string, count int, use func()) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("the race detector has memory of its own")
+	}
+	settle := func() (int, uint64) {
+		for range 3 {
+			runtime.GC()
+			time.Sleep(5 * time.Millisecond)
+		}
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return residentBytes(t), stats.HeapAlloc
+	}
+	// What the first ones allocate may stay.
+	for range min(count/4, 10_000) {
+		use()
+	}
+	resident, heap := settle()
+	for range count {
+		use()
+	}
+	residentNow, heapNow := settle()
+	grown, heapGrown := residentNow-resident, int64(heapNow)-int64(heap)
+	t.Logf("%s: %d times, %d bytes of Go, %d resident bytes", name, count, heapGrown, grown)
+	// The memory budget, the allocator and Go's heap take some; an object that stays takes more.
+	if heapGrown > 256<<10 || grown > 12<<20 {
+		t.Errorf("%s: %d bytes of Go, %d resident bytes", name, heapGrown, grown)
+	}
+}
+
+// small are options of a database that needs little memory.
+func small() *windrow.Options {
+	return &windrow.Options{MemoryBudget: 16 << 20, Keyspace: &windrow.KeyspaceOptions{MemtableBytes: 1 << 20}}
+}
+
+// times is how often something is made: as often as the environment variable WINDROW_TIMES says, or without it count times.
+func times(t *testing.T, count int) int {
+	if text, ok := os.LookupEnv("WINDROW_TIMES"); ok {
+		var err error
+		count, err = strconv.Atoi(text)
+		check(t, err)
+	}
+	return count
+}
+
+// Opens, cursors and errors: memory.sh makes a million of each.
+func TestOpensCursorsAndErrorsLeaveNothing(t *testing.T) {
+	db, main := opened(t, small())
+	put(t, main, "a", "1", "large", strings.Repeat("x", 10000))
+	check(t, db.Flush(context.Background()))
+	doesNotGrow(t, "errors", times(t, 100_000), func() { is(t, main.Put(nil, nil), windrow.ErrInvalidArgument) })
+	doesNotGrow(t, "cursors", times(t, 100_000), func() {
+		cursor, err := main.Cursor(windrow.All)
+		check(t, err)
+		equal(t, cursor.Last(), true)
+		_, err = cursor.Value()
+		check(t, err)
+		check(t, cursor.Close())
+	})
+	// In memory if the system has such a place: an open there waits for no disk.
+	path, err := os.MkdirTemp("/dev/shm", "windrow")
+	if err != nil {
+		path = t.TempDir()
+	}
+	defer os.RemoveAll(path)
+	doesNotGrow(t, "opens", times(t, 2000), func() {
+		other, err := windrow.Open(path, small())
+		check(t, err)
+		_, err = other.Keyspace("main")
+		check(t, err)
+		check(t, other.Close())
+	})
+}
+
+// All other objects that are made and closed many times.
+func TestNothingGrows(t *testing.T) {
+	options := small()
+	options.MergeOperators = map[string]windrow.MergeOperator{"lists": listOperator}
+	db, main := opened(t, options)
+	lists := keyspace(t, db, "lists")
+	put(t, main, "a", "1", "b", "2", "large", strings.Repeat("x", 10000))
+	check(t, lists.Merge([]byte("a"), []byte("1")))
+	check(t, db.Flush(context.Background()))
+	check(t, lists.Merge([]byte("a"), []byte("2")))
+	key, forgotten := []byte("b"), 0
+	for _, one := range []struct {
+		name  string
+		count int
+		use   func()
+	}{
+		{"gets", 200_000, func() { _, _ = main.Get([]byte("large")); _, _ = main.Get(key) }},
+		{"iterations", 50_000, func() {
+			for range main.Entries(windrow.All) {
+			}
+			for range main.Backward(windrow.All) {
+				break
+			}
+		}},
+		{"snapshots", 100_000, func() {
+			snapshot, _ := db.Snapshot()
+			_, _ = main.At(snapshot).Get(key)
+			_ = snapshot.Close()
+		}},
+		{"keyspaces", 50_000, func() {
+			keyspace, _ := db.Keyspace("main")
+			_ = keyspace.Close()
+		}},
+		{"batches", 30_000, func() {
+			var batch windrow.Batch
+			batch.Put(main, key, key)
+			_ = db.Write(&batch)
+		}},
+		{"transactions", 20_000, func() {
+			transaction, _ := db.Begin(windrow.Serializable)
+			_ = transaction.Put(main, key, key)
+			for range transaction.Entries(main, windrow.All) {
+				break
+			}
+			_, _ = transaction.Cursor(main, windrow.All)
+			_ = transaction.Commit()
+		}},
+		{"conflicts", 20_000, func() {
+			transaction, _ := db.Begin(windrow.Serializable)
+			_, _ = transaction.Get(main, key)
+			_ = transaction.Put(main, key, key)
+			_ = main.Put(key, key)
+			_ = transaction.Commit()
+		}},
+		{"forgotten", 10_000, func() {
+			if forgotten++; forgotten%100 == 0 {
+				runtime.GC()
+			}
+			_, _ = main.Cursor(windrow.All)
+			snapshot, _ := db.Snapshot()
+			_ = main.At(snapshot)
+			_, _ = db.Begin(windrow.Serializable)
+			_, _ = db.Keyspace("main")
+		}},
+		{"many keys", 50_000, func() { _, _ = main.MultiGet(key, []byte("large"), []byte("missing")) }},
+		{"pinned values", 100_000, func() {
+			_ = main.GetPinned([]byte("large"), func([]byte) error { return nil })
+		}},
+		{"merges in Go", 50_000, func() { _, _ = lists.Get([]byte("a")) }},
+		{"batches as bytes", 20_000, func() {
+			var batch windrow.Batch
+			batch.PutWithTTL(main, key, key, time.Hour)
+			bytes, _ := batch.Bytes()
+			again, _ := db.BatchFromBytes(bytes)
+			_, _ = again.Writes()
+		}},
+		{"merged iterations", 20_000, func() {
+			for range db.Merged(windrow.All, main, lists) {
+			}
+		}},
+		{"failed loads", 5_000, func() {
+			_, _ = main.BulkLoad(func(yield func(windrow.Entry, error) bool) { yield(windrow.Entry{}, nil) })
+		}},
+		{"options with functions", 20_000, func() {
+			options := &windrow.Options{Listener: func(windrow.Event) {}, ErrorIfMissing: true,
+				MergeOperators: map[string]windrow.MergeOperator{"a": listOperator}}
+			_, _ = windrow.Open("/nowhere", options)
+		}},
+	} {
+		doesNotGrow(t, one.name, one.count, one.use)
+	}
+}
