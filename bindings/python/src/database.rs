@@ -7,16 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use windrow::{Db, Durability};
+use pyo3::types::{PyDict, PyString, PyTuple};
+use windrow::{Db, Durability, PreparedTransaction};
 use windrow_ffi::settings;
 
+use crate::at_exit::close_at_exit;
 use crate::batch::Batch;
-use crate::buffers::Seconds;
-use crate::errors::{exception, raised};
+use crate::buffers::{Input, Seconds};
+use crate::errors::{exception, invalid_argument, raised};
 use crate::keyspace::json;
+use crate::loading::check_not_loading;
+use crate::merged::MergedItems;
 use crate::options;
 use crate::owner::{Owner, call};
+use crate::scope::Scope;
 use crate::snapshot::Snapshot;
 use crate::transaction::{Transaction, may_try_again};
 use crate::view::Keyspace;
@@ -33,21 +37,28 @@ type Guard = crate::owner::Held<()>;
 
 /// Opens the database in the folder `path`, or creates it. The options are those of `Options` in Rust, by their names;
 /// durations are seconds, choices are words. `keyspace` has the options of keyspaces that are created without their own.
+/// `merge_operators` has the name of a ready operator, or a `MergeOperator`, for each keyspace with one. `listener` is called
+/// with the events of the database, which are dictionaries: one after the other, a little later, in a thread of its own.
 #[pyfunction]
-#[pyo3(signature = (path, *, read_only=false, keyspace=None, merge_operators=None, **options))]
+#[pyo3(signature = (path, *, read_only=false, keyspace=None, merge_operators=None, listener=None, **options))]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
     read_only: bool,
     keyspace: Option<Bound<'_, PyDict>>,
     merge_operators: Option<Bound<'_, PyDict>>,
+    listener: Option<Bound<'_, PyAny>>,
     options: Option<Bound<'_, PyDict>>,
 ) -> PyResult<Database> {
+    let mut operators = merge_operators.iter().flatten();
+    let has_functions =
+        listener.is_some() || operators.any(|(_, operator)| !operator.is_instance_of::<PyString>());
     let options = options::options(
         py,
         options.as_ref(),
         keyspace.as_ref(),
         merge_operators.as_ref(),
+        listener,
     )?;
     let durability = options.durability;
     let db = call(py, || {
@@ -57,7 +68,11 @@ pub(crate) fn open(
             Db::open(&path, options)
         }
     })?;
-    Ok(Database::new(Owner::new(db, durability)))
+    let owner = Owner::new(db, durability);
+    if has_functions {
+        close_at_exit(&owner);
+    }
+    Ok(Database::new(owner))
 }
 
 /// Removes the database in the folder `path` with all its entries. A missing database is no error. The folder stays.
@@ -92,6 +107,24 @@ impl Database {
         let owner = self.owner(py)?;
         let transaction = call(py, || Ok(begin(&owner.db)))?;
         Ok(Transaction::new(Arc::clone(owner), transaction))
+    }
+
+    fn end_prepared(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        durability: Option<&str>,
+        end: impl FnOnce(PreparedTransaction, Durability) -> windrow::Result<()> + Send,
+    ) -> PyResult<()> {
+        let durability = options::durability(py, durability, self.owner(py)?.durability)?;
+        let found = self.call(py, |db| match db.prepared_transaction(name) {
+            Some(prepared) => end(prepared, durability).map(Some),
+            None => Ok(None),
+        })?;
+        found.ok_or_else(|| {
+            let message = format!("there is no prepared transaction \"{name}\"");
+            raised(py, "NotFoundError", &message)
+        })
     }
 
     /// Runs the work of a transaction once, and commits it.
@@ -189,11 +222,7 @@ impl Database {
     }
 
     /// The batch that `Batch.to_bytes` has made bytes of.
-    fn batch_from_bytes(
-        &self,
-        py: Python<'_>,
-        batch: crate::buffers::Input<'_>,
-    ) -> PyResult<Batch> {
+    fn batch_from_bytes(&self, py: Python<'_>, batch: Input<'_>) -> PyResult<Batch> {
         let bytes = batch.as_slice();
         let batch = self.call(py, |db| db.batch_from_bytes(bytes))?;
         Ok(Batch::new(Arc::clone(self.owner(py)?), batch))
@@ -202,6 +231,64 @@ impl Database {
     /// Keeps the present state of all keyspaces readable.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         Snapshot::new(py, self.owner(py)?)
+    }
+
+    /// The entries of several keyspaces with keys from `start` on and before `stop`, in the order of keys, or against it if
+    /// `reverse`, all in the present state: tuples of the keyspace, the key and the value. A key that several keyspaces have
+    /// comes once for each.
+    #[pyo3(signature = (*keyspaces, start=None, stop=None, reverse=false))]
+    fn merged_items(
+        &self,
+        py: Python<'_>,
+        keyspaces: Vec<Bound<'_, Keyspace>>,
+        start: Option<Input<'_>>,
+        stop: Option<Input<'_>>,
+        reverse: bool,
+    ) -> PyResult<MergedItems> {
+        let opened: Vec<_> = keyspaces.iter().map(Bound::borrow).collect();
+        let mut handles = Vec::new();
+        for view in opened.iter().map(PyRef::as_super) {
+            if !view.scope().is_all() {
+                let message = "the call needs whole keyspaces, and start and stop for a range";
+                return Err(invalid_argument(py, message));
+            }
+            handles.push(view.keyspace(py)?);
+        }
+        let range = Scope::default().range(
+            start.as_ref().map(Input::as_slice),
+            stop.as_ref().map(Input::as_slice),
+        );
+        let cursor = self.call(py, |db| db.merged_cursor::<&[u8]>(&handles, range.bounds()))?;
+        let keyspaces = keyspaces.into_iter().map(Bound::unbind).collect();
+        let owner = Arc::clone(self.owner(py)?);
+        Ok(MergedItems::new(owner, cursor, keyspaces, reverse))
+    }
+
+    /// The names of all prepared transactions, sorted.
+    fn prepared_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.call(py, |db| Ok(db.prepared_transactions()))
+    }
+
+    /// Commits the prepared transaction `name`. If nothing was written, it stays prepared.
+    #[pyo3(signature = (name, *, durability=None))]
+    fn commit_prepared(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        self.end_prepared(py, name, durability, PreparedTransaction::commit_with)
+    }
+
+    /// Discards the writes of the prepared transaction `name`.
+    #[pyo3(signature = (name, *, durability=None))]
+    fn roll_back_prepared(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        durability: Option<&str>,
+    ) -> PyResult<()> {
+        self.end_prepared(py, name, durability, PreparedTransaction::roll_back_with)
     }
 
     /// Begins a transaction without locks. `isolation` is `serializable` or `snapshot`.
@@ -270,6 +357,7 @@ impl Database {
 
     /// Waits until no background work is due.
     fn wait_idle(&self, py: Python<'_>) -> PyResult<()> {
+        check_not_loading(py, &**self.owner(py)?)?;
         self.call(py, Db::wait_idle)
     }
 

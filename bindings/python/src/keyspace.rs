@@ -10,6 +10,7 @@ use windrow::{Batch, Durability, ErrorKind};
 use crate::buffers::{Input, Seconds, to_bytes};
 use crate::errors::raised;
 use crate::iteration::Direction;
+use crate::loads::load;
 use crate::options;
 use crate::owner::{call, caught};
 use crate::view::{Keyspace, View, missing};
@@ -18,7 +19,7 @@ use crate::view::{Keyspace, View, missing};
 const TRIES_MAX: usize = 200;
 
 /// The pairs of a mapping, or of an iterable of pairs.
-fn pairs<'py>(entries: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn pairs<'py>(entries: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if entries.cast::<PyMapping>().is_ok() || entries.hasattr("items")? {
         entries.call_method0("items")
     } else {
@@ -276,6 +277,39 @@ impl Keyspace {
             &format!("{:?}Error", ErrorKind::Conflict),
             message,
         ))
+    }
+
+    /// Sets the value of `key` if it has none, in one step. Returns whether it had none.
+    fn put_if_absent(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        key: Input<'_>,
+        value: Input<'_>,
+    ) -> PyResult<bool> {
+        let view = slf.as_super();
+        let key = view.written_key(py, key.as_slice())?;
+        let keyspace = view.keyspace(py)?;
+        let value = value.as_slice();
+        call(py, || keyspace.insert_if_absent(&key, value))
+    }
+
+    /// Loads the entries of a mapping, or pairs of keys and values, whose keys come in strictly ascending order: as one commit
+    /// that is durable at the return, and far faster than batches. After an exception of the source nothing is loaded. The
+    /// source must not close this database or wait for its work. Returns the number of entries.
+    fn bulk_load(slf: PyRef<'_, Self>, py: Python<'_>, entries: Bound<'_, PyAny>) -> PyResult<u64> {
+        load(slf.as_super(), py, &entries, None)
+    }
+
+    /// As `bulk_load`, for entries in any order: they are sorted on disk, with `memory_bytes` of memory. Of entries with one
+    /// key the last counts.
+    #[pyo3(signature = (entries, *, memory_bytes=67_108_864))]
+    fn bulk_load_unsorted(
+        slf: PyRef<'_, Self>,
+        py: Python<'_>,
+        entries: Bound<'_, PyAny>,
+        memory_bytes: usize,
+    ) -> PyResult<u64> {
+        load(slf.as_super(), py, &entries, Some(memory_bytes))
     }
 
     /// Gives the keyspace another name.

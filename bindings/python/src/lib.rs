@@ -13,6 +13,7 @@
 //! Concurrency: all classes may be used by all threads. What one thread at a time must use is behind a lock.
 
 mod arrays;
+mod at_exit;
 mod batch;
 mod buffers;
 mod database;
@@ -22,6 +23,11 @@ mod iteration;
 mod iterator;
 mod keyspace;
 mod leveldb;
+mod listener;
+mod loading;
+mod loads;
+mod merged;
+mod operators;
 mod options;
 mod owner;
 mod scope;
@@ -38,6 +44,8 @@ mod _windrow {
     #[pymodule_export]
     use super::arrays::ArrayScan;
     #[pymodule_export]
+    use super::at_exit::close_all;
+    #[pymodule_export]
     use super::batch::Batch;
     #[pymodule_export]
     use super::buffers::Value;
@@ -48,6 +56,8 @@ mod _windrow {
     #[pymodule_export]
     use super::leveldb::{destroy_leveldb, open_leveldb};
     #[pymodule_export]
+    use super::merged::MergedItems;
+    #[pymodule_export]
     use super::snapshot::Snapshot;
     #[pymodule_export]
     use super::transaction::{Savepoint, Transaction};
@@ -55,7 +65,9 @@ mod _windrow {
     use super::view::{Entries, Keyspace, View};
 
     #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let at_exit = module.py().import("atexit")?;
+        at_exit.call_method1("register", (module.getattr("_close_at_exit")?,))?;
         super::forks::watch()
     }
 }

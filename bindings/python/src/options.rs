@@ -9,6 +9,8 @@ use windrow::{Durability, KeyspaceOptions, Options, operators};
 use windrow_ffi::settings::{self, Setting};
 
 use crate::errors::{exception, invalid_argument};
+use crate::listener::listen;
+use crate::operators::operator;
 
 /// Sets options by `set`, which takes a name and a value.
 fn set_all(
@@ -62,6 +64,7 @@ pub(crate) fn options(
     given: Option<&Bound<'_, PyDict>>,
     keyspace: Option<&Bound<'_, PyDict>>,
     merge_operators: Option<&Bound<'_, PyDict>>,
+    listener: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Options> {
     let mut options = Options::default();
     if let Some(given) = given {
@@ -72,12 +75,20 @@ pub(crate) fn options(
     if let Some(keyspace) = keyspace {
         options.keyspace = keyspace_options(py, options.keyspace.clone(), keyspace)?;
     }
-    for (keyspace, name) in merge_operators.into_iter().flatten() {
-        let (keyspace, name): (String, String) = (keyspace.extract()?, name.extract()?);
-        let operator = operators::by_name(&name).ok_or_else(|| {
-            invalid_argument(py, &format!("there is no merge operator \"{name}\""))
-        })?;
-        options = options.with_merge_operator(keyspace, operator);
+    for (keyspace, given) in merge_operators.into_iter().flatten() {
+        let operator = match given.cast::<PyString>() {
+            Ok(name) => {
+                let name = name.to_str()?;
+                operators::by_name(name).ok_or_else(|| {
+                    invalid_argument(py, &format!("there is no merge operator \"{name}\""))
+                })?
+            }
+            Err(_) => operator(&given)?,
+        };
+        options = options.with_merge_operator(keyspace.extract::<String>()?, operator);
+    }
+    if let Some(listener) = listener {
+        options = options.with_listener(listen(listener)?);
     }
     Ok(options)
 }

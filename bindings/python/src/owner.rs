@@ -17,6 +17,7 @@ use windrow_ffi::catch;
 
 use crate::errors::{exception, raised};
 use crate::forks;
+use crate::loading::check_not_loading;
 
 /// An open database.
 pub(crate) struct Owner {
@@ -37,7 +38,8 @@ impl Owner {
         })
     }
 
-    fn is_forked(&self) -> bool {
+    /// Whether this is the child of a fork after the open.
+    pub(crate) fn is_forked(&self) -> bool {
         self.forks != forks::count()
     }
 
@@ -62,6 +64,7 @@ impl Owner {
         if self.is_forked() {
             return Ok(());
         }
+        check_not_loading(py, self)?;
         self.is_closed.store(true, Ordering::Release);
         let db = self.db.clone();
         call(py, || db.close())
@@ -178,6 +181,6 @@ impl<T> Drop for Held<T> {
     clippy::mem_forget,
     reason = "in the child of a fork nothing of the parent's database may be dropped"
 )]
-fn forget<T>(value: T) {
+pub(crate) fn forget<T>(value: T) {
     mem::forget(value);
 }

@@ -31,6 +31,11 @@ impl Scope {
         self.start.as_slice() <= key && self.end.as_ref().is_none_or(|end| key < end.as_slice())
     }
 
+    /// Whether it has all keys, as they are.
+    pub(crate) fn is_all(&self) -> bool {
+        self.prefix.is_empty() && self.start.is_empty() && self.end.is_none()
+    }
+
     /// The bytes that keys of the view lack.
     pub(crate) fn prefix_bytes(&self) -> usize {
         self.prefix.len()

@@ -241,6 +241,16 @@ impl Transaction {
         self.commit_with(py, options::durability(py, durability, default)?)
     }
 
+    /// Makes the transaction durable under a name without its commit: the first phase of a commit in two phases. It ends in
+    /// any case. A prepared transaction survives crashes until `Database.commit_prepared` or `Database.roll_back_prepared`.
+    /// Until then nobody else changes what it has read or written.
+    fn prepare(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        match self.0.get(py)?.end(py) {
+            Some(transaction) => call(py, || transaction.prepare(name).map(drop)),
+            None => Err(raised(py, "ClosedError", "the transaction has ended")),
+        }
+    }
+
     /// Discards the writes. An ended transaction stays as it is.
     fn roll_back(&self, py: Python<'_>) -> PyResult<()> {
         let ended = self.0.get(py)?.end(py);

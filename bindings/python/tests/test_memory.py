@@ -1,6 +1,9 @@
 """Objects that are made and dropped many times leave nothing behind, neither in Python's memory nor in the process."""
 
 import gc
+import os
+import shutil
+import tempfile
 import tracemalloc
 
 import windrow
@@ -11,14 +14,71 @@ def resident_bytes():
         return int(file.read().split()[1]) * 4096
 
 
-def makers(db, keyspace, tmp_path):
-    snapshot = db.snapshot()
+def does_not_grow(name, count, make):
+    """Makes something often. Nothing stays of it, neither in Python's memory nor in the process."""
+    for _ in range(count // 10):
+        make()
+    gc.collect()
+    tracemalloc.start()
+    resident, traced = resident_bytes(), tracemalloc.get_traced_memory()[0]
+    for _ in range(count // 10):
+        make()
+    gc.collect()
+    traced = tracemalloc.get_traced_memory()[0] - traced
+    tracemalloc.stop()
+    for _ in range(count - count // 5):
+        make()
+    gc.collect()
+    grown = resident_bytes() - resident
+    print(f"{name}: {count} times, {traced} traced bytes, {grown} resident bytes")
+    assert traced < 4096, name
+    # The memory budget and the allocator take some; an object of 64 bytes that stays takes more.
+    assert grown < 6 << 20, name
+
+
+def times(count):
+    """How often something is made: as often as the environment variable WINDROW_TIMES says, or without it `count` times."""
+    return int(os.environ.get("WINDROW_TIMES", count))
+
+
+def small(path):
+    return windrow.open(path, keyspace={"memtable_bytes": 1 << 20}, memory_budget=16 << 20)
+
+
+def test_opens_cursors_and_errors_leave_nothing(tmp_path):
+    """memory.sh makes a million of each."""
+    # In memory if the system has such a place: an open there waits for no disk.
+    folder = tempfile.mkdtemp(dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path / "other"
+
+    def open_and_close():
+        with small(folder) as db:
+            db.keyspace("main")
+
+    def cursor():
+        with iter(keyspace.items()) as items:
+            next(items)
+            assert len(next(items)[1]) == 10000
 
     def error():
         try:
             keyspace[b""]
-        except windrow.Error as failure:
+        except windrow.InvalidArgumentError as failure:
             assert failure.key is None
+
+    with small(tmp_path / "db") as db:
+        keyspace = db.keyspace("main")
+        keyspace.update({b"a": b"1", b"large": b"x" * 10000})
+        db.flush()
+        does_not_grow("errors", times(100_000), error)
+        does_not_grow("cursors", times(100_000), cursor)
+    try:
+        does_not_grow("opens", times(2000), open_and_close)
+    finally:
+        shutil.rmtree(folder)
+
+
+def makers(db, keyspace):
+    snapshot = db.snapshot()
 
     def conflict():
         transaction = db.transaction()
@@ -39,6 +99,12 @@ def makers(db, keyspace, tmp_path):
         it = db.batch()
         it.put(keyspace, b"b", b"2" * 100)
 
+    def failed_load():
+        try:
+            keyspace.bulk_load([(b"", b"")])
+        except windrow.InvalidArgumentError:
+            pass
+
     def walk():
         items = iter(keyspace.items())
         next(items), next(items), items.prev()
@@ -48,38 +114,45 @@ def makers(db, keyspace, tmp_path):
         "views": (100_000, lambda: keyspace.prefix(b"a")[b"b":].at(snapshot)),
         "values": (100_000, lambda: memoryview(keyspace.get_pinned(b"large"))),
         "gets": (200_000, lambda: keyspace.get(b"large")),
-        "errors": (100_000, error),
         "snapshots": (100_000, lambda: keyspace.at(db.snapshot()).get(b"a")),
         "batches": (50_000, batch),
         "transactions": (20_000, transaction),
         "conflicts": (20_000, conflict),
+        "merged items": (20_000, lambda: next(db.merged_items(keyspace, keyspace))),
+        "failed loads": (2_000, failed_load),
         "keyspaces": (50_000, lambda: db.keyspace("main")),
         "arrays": (10_000, lambda: list(keyspace._scan_arrays(10))),
-        "opens": (50, lambda: windrow.open(tmp_path / "other").keyspace("main")),
     }
 
 
+class Last:
+    """The last operand."""
+
+    name = "test.last"
+
+    def merge(self, key, base, operands):
+        return operands[-1]
+
+
 def test_nothing_grows(tmp_path):
-    with windrow.open(tmp_path / "db", keyspace={"memtable_bytes": 1 << 20}, memory_budget=16 << 20) as db:
+    with small(tmp_path / "db") as db:
         keyspace = db.keyspace("main")
         keyspace.update({b"a": b"1", b"b": b"2", b"large": b"x" * 10000})
         db.flush()
-        for name, (count, make) in makers(db, keyspace, tmp_path).items():
-            for _ in range(count // 10):
-                make()
-            gc.collect()
-            tracemalloc.start()
-            resident, traced = resident_bytes(), tracemalloc.get_traced_memory()[0]
-            for _ in range(count // 10):
-                make()
-            gc.collect()
-            traced = tracemalloc.get_traced_memory()[0] - traced
-            tracemalloc.stop()
-            for _ in range(count - count // 5):
-                make()
-            gc.collect()
-            grown = resident_bytes() - resident
-            print(f"{name}: {count} times, {traced} traced bytes, {grown} resident bytes")
-            assert traced < 4096, name
-            # The memory budget and the allocator take some; an object of 64 bytes that stays takes more.
-            assert grown < 6 << 20, name
+        for name, (count, make) in makers(db, keyspace).items():
+            does_not_grow(name, count, make)
+    options = {"merge_operators": {"main": Last()}, "listener": lambda event: None, "create_if_missing": False}
+
+    def refused():
+        try:
+            windrow.open(tmp_path / "missing", **options)
+        except windrow.NotFoundError:
+            pass
+
+    does_not_grow("options with functions", 10_000, refused)
+    with windrow.open(tmp_path / "merges", merge_operators={"main": Last()}) as db:
+        keyspace = db.keyspace("main")
+        keyspace.merge(b"a", b"1")
+        does_not_grow("merges in Python", 50_000, lambda: keyspace[b"a"])
+    # What nobody closes is closed when it is dropped.
+    does_not_grow("forgotten databases", 50, lambda: windrow.open(tmp_path / "other").keyspace("main"))

@@ -22,6 +22,24 @@ def reads(db: windrow.Database) -> None:
     print(names, pairs, dict(keyspace.items()))
 
 
+class Longest:
+    name = "users.longest"
+
+    def merge(self, key: bytes, base: bytes | None, operands: list[bytes]) -> bytes:
+        return max([base or b"", *operands], key=len)
+
+
+def functions() -> None:
+    with windrow.open("folder", merge_operators={"a": Longest(), "b": "windrow.least"}, listener=print) as db:
+        main = db.keyspace("main")
+        assert_type(main.bulk_load([(b"a", bytearray(b"b"))]), int)
+        for keyspace, key, value in db.merged_items(main, db.keyspace("other"), reverse=True):
+            assert_type(keyspace, windrow.Keyspace)
+            print(key + value)
+        db.transaction().prepare("one")
+        db.commit_prepared("one", durability="sync")
+
+
 def writes(db: windrow.Database) -> int:
     keyspace = db.keyspace("main")
     keyspace[memoryview(b"a")] = bytearray(b"b")

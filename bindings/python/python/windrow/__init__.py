@@ -38,12 +38,14 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from ._operators import MergeOperator
 from ._windrow import (
     Batch,
     Database,
     Entries,
     Iterator,
     Keyspace,
+    MergedItems,
     Savepoint,
     Snapshot,
     Transaction,
@@ -71,6 +73,8 @@ __all__ = [
     "Keyspace",
     "LockedError",
     "MergeError",
+    "MergeOperator",
+    "MergedItems",
     "NoSpaceError",
     "NotFoundError",
     "PoisonedError",
@@ -95,5 +99,5 @@ def _refuse_to_pickle(it: object) -> NoReturn:
     raise TypeError(f"a windrow.{kind} cannot be pickled or copied: it belongs to a database that this process has open")
 
 
-for _kind in (Batch, Database, Entries, Iterator, Keyspace, Savepoint, Snapshot, Transaction, Value, View):
+for _kind in (Batch, Database, Entries, Iterator, Keyspace, MergedItems, Savepoint, Snapshot, Transaction, Value, View):
     copyreg.pickle(_kind, _refuse_to_pickle)
