@@ -22,7 +22,7 @@ async function doesNotGrow (name, count, work) {
     const { rss, heapUsed, external } = process.memoryUsage()
     return { rss, heapUsed, external }
   }
-  for (let i = 0; i < Math.min(count / 2, 20_000); i++) await work(i)
+  for (let i = 0; i < Math.min(2 * count, 20_000); i++) await work(i)
   const before = await collected()
   for (let i = 0; i < count; i++) await work(i)
   const after = await collected()
