@@ -43,7 +43,7 @@ test('opens, cursors and errors leave nothing', async (t) => {
   const db = await opened(t)
   await db.put('a', 'b'.repeat(10_000))
   const long = 'k'.repeat(65_537)
-  await repeated('errors', 100_000, async () => {
+  await repeated('errors', 20_000, async () => {
     try {
       db.getSync(long)
     } catch (error) {
@@ -51,7 +51,7 @@ test('opens, cursors and errors leave nothing', async (t) => {
     }
     assert.fail('no error')
   })
-  await repeated('cursors', 100_000, async () => {
+  await repeated('cursors', 20_000, async () => {
     const iterator = db.iterator()
     await iterator.next()
     await iterator.close()
@@ -60,7 +60,7 @@ test('opens, cursors and errors leave nothing', async (t) => {
   const shared = '/dev/shm'
   const location = fs.existsSync(shared) ? fs.mkdtempSync(path.join(shared, 'windrow-')) : folder()
   t.after(() => fs.rmSync(location, { recursive: true }))
-  await repeated('opens', 2000, async () => {
+  await repeated('opens', 500, async () => {
     const db = new WindrowLevel(location)
     await db.open()
     await db.close()

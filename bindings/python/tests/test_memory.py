@@ -14,12 +14,13 @@ def resident_bytes():
         return int(file.read().split()[1]) * 4096
 
 
-def does_not_grow(name, count, make):
-    """Makes something often. Nothing stays of it, neither in Python's memory nor in the process."""
+def does_not_grow(name, count, make, is_traced=True):
+    """Makes something often. Nothing stays of it, neither in Python's memory, if it is traced, nor in the process."""
     for _ in range(count // 10):
         make()
     gc.collect()
-    tracemalloc.start()
+    if is_traced:
+        tracemalloc.start()
     resident, traced = resident_bytes(), tracemalloc.get_traced_memory()[0]
     for _ in range(count // 10):
         make()
@@ -31,7 +32,8 @@ def does_not_grow(name, count, make):
     gc.collect()
     grown = resident_bytes() - resident
     print(f"{name}: {count} times, {traced} traced bytes, {grown} resident bytes")
-    assert traced < 4096, name
+    # Half of what the smallest object has, for each: the interpreter keeps some of its own.
+    assert traced < max(4096, 8 * (count // 10)), name
     # The memory budget and the allocator take some; an object of 64 bytes that stays takes more.
     assert grown < 6 << 20, name
 
@@ -149,7 +151,8 @@ def test_nothing_grows(tmp_path):
         except windrow.NotFoundError:
             pass
 
-    does_not_grow("options with functions", 10_000, refused)
+    # The threads of the listeners end a little later. A trace that ends meanwhile crashes CPython before 3.12.9 (gh-128679).
+    does_not_grow("options with functions", 10_000, refused, is_traced=False)
     with windrow.open(tmp_path / "merges", merge_operators={"main": Last()}) as db:
         keyspace = db.keyspace("main")
         keyspace.merge(b"a", b"1")
