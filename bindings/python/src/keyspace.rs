@@ -4,10 +4,11 @@
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyMapping, PySlice, PyString};
+use pyo3::types::{PyBytes, PyDict, PySlice};
 use windrow::{Batch, Durability, ErrorKind};
 
 use crate::buffers::{Input, Seconds, to_bytes};
+use crate::conversions::{json, pairs};
 use crate::errors::raised;
 use crate::iteration::Direction;
 use crate::loads::load;
@@ -17,15 +18,6 @@ use crate::view::{Keyspace, View, missing};
 
 /// How often `change` tries again.
 const TRIES_MAX: usize = 200;
-
-/// The pairs of a mapping, or of an iterable of pairs.
-pub(crate) fn pairs<'py>(entries: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if entries.cast::<PyMapping>().is_ok() || entries.hasattr("items")? {
-        entries.call_method0("items")
-    } else {
-        Ok(entries.clone())
-    }
-}
 
 impl Keyspace {
     fn write(
@@ -344,18 +336,5 @@ impl Keyspace {
         let view = slf.as_super();
         let (keyspace, bounds) = (view.keyspace(py)?, view.scope().bounds());
         call(py, || keyspace.approximate_size::<&[u8]>(bounds))
-    }
-}
-
-/// What JSON text says, as objects of Python.
-pub(crate) fn json<'py>(
-    py: Python<'py>,
-    text: &serde_json::Result<String>,
-) -> PyResult<Bound<'py, PyAny>> {
-    match text {
-        Ok(text) => py
-            .import("json")?
-            .call_method1("loads", (PyString::new(py, text),)),
-        Err(error) => Err(raised(py, "InternalError", &error.to_string())),
     }
 }

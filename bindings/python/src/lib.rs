@@ -16,6 +16,7 @@ mod arrays;
 mod at_exit;
 mod batch;
 mod buffers;
+mod conversions;
 mod database;
 mod errors;
 mod forks;

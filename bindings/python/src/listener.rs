@@ -10,7 +10,7 @@ use std::thread;
 use pyo3::prelude::*;
 use windrow::{Event, EventListener};
 
-use crate::keyspace::json;
+use crate::conversions::json;
 
 /// The end of the queue at which events are left.
 struct Queue(Sender<serde_json::Result<String>>);

@@ -14,7 +14,7 @@ use windrow::{Error, ErrorKind, Result};
 use windrow_ffi::catch;
 
 use crate::buffers::Input;
-use crate::keyspace::pairs;
+use crate::conversions::pairs;
 use crate::loading::while_loading;
 use crate::owner::{Failure, forget};
 use crate::view::View;
