@@ -7,6 +7,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 made=${WINDROW_NODE_TARGET:-${CARGO_TARGET_DIR:-$root/target}/node}
+# The package for Python has the same: they share the build of the engine.
+built=${CARGO_TARGET_DIR:-$root/target}/packages
 
 # skip REASON: ends the script. A check that is skipped says so.
 skip() {
@@ -30,7 +32,7 @@ export TMPDIR=$work
 # package: builds the addon, and packs it with the files of the package. The paths of this machine do not enter it.
 package() {
     local cargo=${CARGO_HOME:-$HOME/.cargo} profile=${WINDROW_ADDON_PROFILE:-release}
-    (cd "$here" && CARGO_TARGET_DIR=$made RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
         cargo build --quiet --locked --profile "$profile")
     case $(uname) in
         Darwin) local library=libwindrow_node.dylib ;;
@@ -40,7 +42,7 @@ package() {
     rm -rf "$made/package" "$made"/windrow-*.tgz
     mkdir "$made/package"
     cp -r "$here"/{index.js,index.d.ts,lib,package.json,README.md} "$made/package"
-    cp "$made/$profile/$library" "$made/package/windrow.node"
+    cp "$built/$profile/$library" "$made/package/windrow.node"
     (cd "$made/package" && npm pack --silent --pack-destination "$made" >/dev/null)
 }
 

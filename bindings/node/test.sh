@@ -36,4 +36,4 @@ cp "$here/tests/types.ts" "$project/types.ts"
     --module node16 --moduleResolution node16 types.ts)
 echo "types: passed"
 (cd "$here" && cargo fmt --check)
-(cd "$here" && CARGO_TARGET_DIR=$made cargo clippy --quiet --locked -- -D warnings)
+(cd "$here" && CARGO_TARGET_DIR=$built cargo clippy --quiet --locked -- -D warnings)

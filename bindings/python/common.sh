@@ -8,6 +8,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 made=${WINDROW_PYTHON_TARGET:-${CARGO_TARGET_DIR:-$root/target}/python}
+# The package for Node has the same: they share the build of the engine.
+built=${CARGO_TARGET_DIR:-$root/target}/packages
 PYTHON=${PYTHON:-python3}
 
 # skip REASON: ends the script. A check that is skipped says so.
@@ -36,7 +38,7 @@ environment() {
 wheel() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
     rm -rf "$made/wheels"
-    (cd "$here" && CARGO_TARGET_DIR=$made RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
         "$python" -m maturin build --quiet --profile "${WINDROW_WHEEL_PROFILE:-release}" --locked --out "$made/wheels")
     "$python" -m pip install --quiet --force-reinstall --no-deps "$made"/wheels/*.whl
 }

@@ -28,4 +28,4 @@ done
 printf '%s\n' 'windrow\._windrow\.Value\.__buffer__' 'windrow\._windrow\.(Entries|Iterator)\.__class_getitem__' >"$work/allowed"
 (cd "$work" && "$python" -m mypy.stubtest --ignore-unused-allowlist --allowlist allowed windrow)
 (cd "$here" && cargo fmt --check)
-(cd "$here" && CARGO_TARGET_DIR=$made cargo clippy --quiet --locked -- -D warnings)
+(cd "$here" && CARGO_TARGET_DIR=$built cargo clippy --quiet --locked -- -D warnings)
