@@ -263,6 +263,8 @@ mod tests {
             num: 2000,
             ops: Some(500),
             mix: Some(Mix::MD),
+            // Some engines are asked each second whether they rest.
+            unsettled: true,
             policy: PolicyArgs {
                 memtable_bytes: Some(256 << 10),
                 ..PolicyArgs::default()
@@ -291,24 +293,35 @@ mod tests {
                 ops: Some(50),
                 ..args(&[Load::FillSeq, Load::Overwrite, Load::ReadSeq])
             },
-            // Each load opens the store again.
+        ];
+        // The second run opens the store of the first one.
+        let folder = tempfile::tempdir().unwrap();
+        let kept = |loads: &[Load]| BenchArgs {
+            db: Some(folder.path().to_owned()),
+            unsettled: false,
+            ..args(loads)
+        };
+        let reopened = [
+            kept(&[Load::FillRandom]),
             BenchArgs {
-                drop_caches: true,
-                ..args(&[Load::FillRandom, Load::ReadRandom])
+                use_existing_db: true,
+                ..kept(&[Load::ReadRandom])
             },
         ];
-        for args in runs {
+        for runs in runs.chunks(1).chain([&reopened[..]]) {
             let read_by = |engine: EngineName| {
                 let mut read = Vec::new();
-                measure(engine, 1000, &args, |report| {
-                    assert_eq!(report.engine, engine.name());
-                    read.push((report.name.clone(), report.found, report.checksum.clone()));
-                    assert!(report.disk_bytes > 0);
-                    assert!(report.settings.contains_key("version"));
-                    assert_ne!(report.settings["version"], "unknown");
-                    Ok(())
-                })
-                .unwrap();
+                for args in runs {
+                    measure(engine, 1000, args, |report| {
+                        assert_eq!(report.engine, engine.name());
+                        read.push((report.name.clone(), report.found, report.checksum.clone()));
+                        assert!(report.disk_bytes > 0);
+                        assert!(report.settings.contains_key("version"));
+                        assert_ne!(report.settings["version"], "unknown");
+                        Ok(())
+                    })
+                    .unwrap();
+                }
                 read
             };
             let expected = read_by(EngineName::Windrow);
