@@ -26,6 +26,7 @@
 //! [`Keyspace::update`] or [`Db::transact`].
 
 mod api;
+pub mod backup;
 mod base;
 mod block;
 mod cache;

@@ -11,6 +11,7 @@
 )]
 
 mod appends;
+mod backups;
 mod checkpoint;
 mod closing;
 mod common;

@@ -1,5 +1,6 @@
 //! Layer 6: the public interface: documentation and argument checks, nothing more.
 
+mod backup;
 mod batch;
 mod bounds;
 mod bulk_load;

@@ -16,11 +16,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum ErrorKind {
     /// The call's arguments or options are wrong: correct the call.
     InvalidArgument,
-    /// The database or keyspace does not exist, or was dropped.
+    /// The database, keyspace or backup does not exist, or was dropped.
     NotFound,
-    /// The database exists already, or the folder of a checkpoint is not empty.
+    /// The database exists already, or the folder of a checkpoint or of a restored backup is not empty.
     AlreadyExists,
-    /// This or another process has the database open.
+    /// This or another process has the database or the backups open.
     Locked,
     /// The disk or a quota is full: nothing was lost; free space and try again.
     NoSpace,
@@ -35,7 +35,7 @@ pub enum ErrorKind {
     Poisoned,
     /// The database has been closed.
     Closed,
-    /// The database is open for reading only.
+    /// The database is, or the backups are, open for reading only.
     ReadOnly,
     /// Another write came in between, or a prepared transaction holds the key: nothing was written; try the transaction
     /// again. [`Error::conflict`] has the key.

@@ -18,6 +18,7 @@ pub(crate) mod range_tombstones;
 pub(crate) mod running_mean;
 mod striped;
 pub(crate) mod sync;
+mod token_bucket;
 
 pub(crate) use cursor::{Cursor, Sibling, Step};
 pub use error::{Error, ErrorKind, Result};
@@ -35,3 +36,4 @@ pub(crate) use memory_tracker::{Held, MemoryTracker};
 pub(crate) use proposal::Proposal;
 pub(crate) use range_tombstones::{RangeTombstone, RangeTombstones};
 pub(crate) use striped::Striped;
+pub(crate) use token_bucket::TokenBucket;

@@ -47,6 +47,32 @@ impl PartialChecksum {
     }
 }
 
+/// A checksum of 128 bits without a seed, computed piece by piece: it names bytes by what they are, wherever they are. It
+/// finds damage, not an attacker who makes two contents of one checksum.
+pub(crate) struct ContentChecksum(Xxh3);
+
+impl ContentChecksum {
+    /// The checksum of no bytes.
+    pub(crate) fn new() -> Self {
+        Self(Xxh3::new())
+    }
+
+    /// Adds the next bytes.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes.
+    pub(crate) fn finish(&self) -> u128 {
+        self.0.digest128()
+    }
+}
+
+/// A checksum of 64 bits of `bytes` under `seed`.
+pub(crate) fn long_checksum(seed: u64, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
+}
+
 /// The seed for bytes at `offset` of segment `segment` of file `file`; logs and value files use
 /// segment 0.
 #[inline]

@@ -151,6 +151,7 @@ impl Handle {
             background: Background::new(&options),
             reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
+            instance: Mutex::default(),
             options,
         });
         if access == Access::ReadWrite {

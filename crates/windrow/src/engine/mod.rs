@@ -12,7 +12,7 @@
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
 //! - [`errors`]: failed jobs, the poisoned database, the full disk and its reserve.
-//! - [`admin`]: statistics, checks, checkpoints, manual compactions.
+//! - [`admin`]: statistics, checks, checkpoints, backups, manual compactions.
 //!
 //! Invariants:
 //! - I1: A write is visible only after it is in the log and in its memtable. Writes become visible in
@@ -132,6 +132,8 @@ pub(crate) struct Engine {
     background: Background,
     reserve: Reserve,
     counters: Arc<Counters>,
+    /// A random number that the first backup draws.
+    instance: Mutex<Option<u128>>,
 }
 
 /// The mode of an open.

@@ -103,11 +103,11 @@ impl KeyspaceState {
         self.values.add_references(number, slice::from_ref(segment))
     }
 
-    /// All tables, value files and discard lists.
-    pub(super) fn files(&self) -> impl Iterator<Item = FileName> {
-        let tables = self.levels.iter().flat_map(BTreeMap::keys);
-        let tables = tables.copied().map(FileName::Table);
-        tables.chain(self.values.names())
+    /// All tables, value files and discard lists, with their lengths.
+    pub(super) fn files(&self) -> impl Iterator<Item = (FileName, u64)> {
+        let tables = self.levels.iter().flat_map(BTreeMap::values);
+        let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
+        tables.chain(self.values.files())
     }
 
     /// Appends the records that make this keyspace.

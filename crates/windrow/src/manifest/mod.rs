@@ -4,7 +4,7 @@
 //! begins with a snapshot; the file `CURRENT` names the current log.
 //!
 //! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable
-//! and reads them back, [`names`] gives the names of all files.
+//! and reads them back, [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
 //! [`values`] for the value files. An edit that does not fit is a [`contradiction`].
@@ -20,6 +20,7 @@ mod handle;
 mod keyspace;
 mod level;
 pub(crate) mod names;
+mod new_folder;
 mod obsolete;
 mod reference_changes;
 mod state;
@@ -34,6 +35,7 @@ pub(crate) use edit::{Edit, Record};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};
+pub(crate) use new_folder::NewFolder;
 pub(crate) use obsolete::Obsolete;
 pub(crate) use reference_changes::ReferenceChanges;
 pub(crate) use state::ManifestState;

@@ -165,8 +165,8 @@ impl ManifestState {
         flushed.fold(self.used_sequence, SequenceNumber::max)
     }
 
-    /// All tables, value files and discard lists of all keyspaces.
-    pub(crate) fn files(&self) -> impl Iterator<Item = FileName> {
+    /// All tables, value files and discard lists of all keyspaces, with their lengths.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (FileName, u64)> {
         self.keyspaces.values().flat_map(KeyspaceState::files)
     }
 
@@ -337,7 +337,7 @@ impl ManifestState {
     fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Contradiction> {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
-        for number in dropped.files().filter_map(FileName::number) {
+        for number in dropped.files().filter_map(|(name, _)| name.number()) {
             self.files.remove(&number);
         }
         self.used_sequence = self.used_sequence.max(dropped.flushed);

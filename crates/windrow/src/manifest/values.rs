@@ -377,15 +377,12 @@ impl ValueState {
         files.map(|file| file.file.end).sum::<u64>() + lists.sum::<u64>()
     }
 
-    /// All value files and discard lists.
-    pub(super) fn names(&self) -> impl Iterator<Item = FileName> {
-        let files = self.files.keys().copied().map(FileName::Values);
-        files.chain(
-            self.discard_lists
-                .keys()
-                .copied()
-                .map(FileName::DiscardList),
-        )
+    /// All value files and discard lists, with their lengths.
+    pub(super) fn files(&self) -> impl Iterator<Item = (FileName, u64)> {
+        let files = self.files.values().map(|values| &values.file);
+        let files = files.map(|file| (FileName::Values(file.number), file.end));
+        let lists = self.discard_lists.values();
+        files.chain(lists.map(|list| (FileName::DiscardList(list.number), list.length)))
     }
 
     pub(super) fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {

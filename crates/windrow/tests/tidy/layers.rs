@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("policy", 3),
     ("read", 4),
     ("compact", 4),
+    ("backup", 4),
     ("simulation", 4),
     ("engine", 5),
     ("inspect", 5),

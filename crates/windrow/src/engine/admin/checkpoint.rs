@@ -1,8 +1,6 @@
 //! The checkpoint: a copy of the database in another folder, as of one sequence number.
 //!
-//! 1. Between two commits, after a sync of all logs, copy the state of the manifest and hold the files
-//!    that it names: tables by versions, logs by open handles. Files that are removed from the folder
-//!    afterwards still exist for the copy.
+//! 1. Hold the state and its files ([`held_files`](super::held_files)).
 //! 2. Link the tables, the sealed value files and the discard lists, or copy them if the file system cannot
 //!    link. The bytes that the state names never change. The source may append to its tables, behind these
 //!    bytes. Copy the logs up to their ends, because an open writes over them. Copy the value logs that are
@@ -18,36 +16,16 @@
 //! Concurrency: a checkpoint counts as a running job, so a close waits for it. Writers wait during the
 //! second sync of the logs, and jobs wait while it takes handles. Both continue during links and copies.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::sync::Shared;
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use super::held_files::HeldFiles;
+use crate::base::{Error, FileNumber, Result};
 use crate::engine::Engine;
 use crate::engine::copies::{copy_bytes, copy_file, link_or_copy};
-use crate::engine::recovery::open::LOCK;
 use crate::manifest::names::FileName;
-use crate::manifest::{Edit, ManifestState, ManifestStore, Record, Version};
-use crate::vfs::{File, OpenMode, Vfs};
-
-/// The parts of the copy, held until it exists.
-struct Source {
-    state: ManifestState,
-    /// Keep the tables on disk.
-    _versions: Vec<Shared<Version>>,
-    logs: Vec<Log>,
-    /// Value logs that are being written. They are copied and never linked.
-    growing: BTreeSet<FileName>,
-}
-
-/// A log and the length to copy.
-struct Log {
-    number: FileNumber,
-    length: u64,
-    file: Arc<dyn File>,
-}
+use crate::manifest::{ManifestStore, NewFolder};
+use crate::vfs::Vfs;
 
 impl Engine {
     /// Creates a database in `target` that holds everything committed so far.
@@ -58,93 +36,30 @@ impl Engine {
         };
         let vfs = &*self.options.vfs;
         check_outside(vfs, &self.directory, target)?;
-        vfs.create_dir_all(target)
-            .map_err(|error| Error::io("create", target, error))?;
-        // A foreign folder gets nothing, not even a lock.
-        check_empty(vfs, target)?;
-        let lock_path = target.join(LOCK);
-        let lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => not_empty(target),
-            _ => Error::io("lock", &lock_path, error),
-        })?;
-        check_empty(vfs, target)?;
-        let source = self.between_commits(|| self.hold_files())?;
-        let copied = self.copy(&source, target);
-        if copied.is_err() {
-            remove_leftovers(vfs, target);
-        }
-        drop(lock);
+        let folder = NewFolder::take(vfs, target, "no checkpoint is made in")?;
+        let mut source = self.between_commits(|| self.hold_files())?;
+        // Both databases use the same bytes.
+        source.state.seal_files();
+        let copied = folder.fill(|| self.copy(&source, target));
         running.end_unchanged();
         copied
     }
 
-    /// Holds the current files, between two commits.
-    fn hold_files(&self) -> Result<Source> {
-        let lengths = self.chain.lengths();
-        // Under the catalog's lock no file that the state names is removed.
-        self.catalog.with_state(|state| {
-            let mut state = state.clone();
-            let open = |(number, length): &(FileNumber, u64)| {
-                let path = self.path_of(FileName::Wal(*number));
-                let file = self.options.vfs.open(&path, OpenMode::Read);
-                Ok(Log {
-                    number: *number,
-                    length: *length,
-                    file: file.map_err(|error| Error::io("open", &path, error))?,
-                })
-            };
-            let named = lengths.iter().filter(|log| state.logs.contains(&log.0));
-            let logs = named.map(open).collect::<Result<Vec<_>>>()?;
-            let first = logs.first().map(|log| log.number);
-            let end = logs.last().map(|log| (log.number, log.length));
-            state.end_history(first, end).map_err(|contradiction| {
-                Error::new(ErrorKind::Poisoned, contradiction.to_string())
-            })?;
-            state.seal_files();
-            let keyspaces = self.keyspaces.load();
-            let mut growing = BTreeSet::new();
-            for keyspace in keyspaces.iter() {
-                let records = keyspace.value_log.lock().seals(keyspace.id());
-                let files = records.iter().filter_map(Record::value_file);
-                growing.extend(files.map(|file| FileName::Values(file.number)));
-                state.apply(&Edit { records }).map_err(|contradiction| {
-                    Error::new(ErrorKind::Poisoned, contradiction.to_string())
-                })?;
-            }
-            let version =
-                |keyspace: &Arc<super::KeyspaceCore>| Shared::clone(&keyspace.state_full().version);
-            Ok(Source {
-                state,
-                _versions: keyspaces.iter().map(version).collect(),
-                logs,
-                growing,
-            })
-        })
-    }
-
     /// Writes the copy (I1).
-    fn copy(&self, source: &Source, target: &Path) -> Result<()> {
+    fn copy(&self, source: &HeldFiles, target: &Path) -> Result<()> {
         let vfs = &*self.options.vfs;
         for log in &source.logs {
             self.check_cancelled()?;
             let to = target.join(FileName::Wal(log.number).to_string());
             copy_bytes(vfs, Arc::clone(&log.file), log.length, &to)?;
         }
-        for own in source.state.keyspaces.values() {
-            let tables = own.levels.iter().flat_map(BTreeMap::values);
-            let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
-            let values = own.values.files.values().map(|values| &values.file);
-            let values = values.map(|file| (FileName::Values(file.number), file.end));
-            let garbage = own.values.discard_lists.values();
-            let garbage = garbage.map(|list| (FileName::DiscardList(list.number), list.length));
-            for (name, length) in tables.chain(values).chain(garbage) {
-                self.check_cancelled()?;
-                let (from, to) = (self.path_of(name), target.join(name.to_string()));
-                if source.growing.contains(&name) {
-                    copy_file(vfs, &from, length, &to)?;
-                } else {
-                    link_or_copy(vfs, &from, length, &to)?;
-                }
+        for (name, length) in source.state.files() {
+            self.check_cancelled()?;
+            let (from, to) = (self.path_of(name), target.join(name.to_string()));
+            if source.growing.contains(&name) {
+                copy_file(vfs, &from, length, &to)?;
+            } else {
+                link_or_copy(vfs, &from, length, &to)?;
             }
         }
         // This syncs the folder, with the names of all copied files, before `CURRENT`.
@@ -152,18 +67,6 @@ impl Engine {
         let vfs = Arc::clone(&self.options.vfs);
         ManifestStore::start(vfs, target, number, source.state.clone()).map(drop)
     }
-
-    fn path_of(&self, file: FileName) -> PathBuf {
-        self.directory.join(file.to_string())
-    }
-}
-
-fn not_empty(target: &Path) -> Error {
-    let message = format!(
-        "no checkpoint is made in {}: it is not empty",
-        target.display()
-    );
-    Error::new(ErrorKind::AlreadyExists, message)
 }
 
 /// Refuses a target within the folder of the database, also through links.
@@ -197,31 +100,4 @@ fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Checks that `target` contains at most a lock.
-fn check_empty(vfs: &dyn Vfs, target: &Path) -> Result<()> {
-    if list(vfs, target)?.iter().any(|name| name != LOCK) {
-        return Err(not_empty(target));
-    }
-    Ok(())
-}
-
-fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<String>> {
-    vfs.list(folder)
-        .map_err(|error| Error::io("list", folder, error))
-}
-
-/// Removes what a failed attempt has left, unless it may be complete. What this cannot remove does not open as a
-/// database.
-fn remove_leftovers(vfs: &dyn Vfs, target: &Path) {
-    let Ok(names) = list(vfs, target) else {
-        return;
-    };
-    if names.contains(&FileName::Current.to_string()) {
-        return;
-    }
-    for name in names.iter().filter(|name| *name != LOCK) {
-        drop(vfs.remove(&target.join(name)));
-    }
 }

@@ -1,13 +1,16 @@
-//! The calls of an operator: keyspaces, flushes, manual compactions, checkpoints, checks, statistics.
+//! The calls of an operator: keyspaces, flushes, manual compactions, checkpoints, backups, checks, statistics.
 //!
 //! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
 //! all remaining jobs run on other threads. So such calls also work without threads.
 //!
-//! The files: [`keyspaces`], [`stats`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint).
+//! The files: [`keyspaces`], [`stats`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint) and
+//! [`backup`](self::backup) on top of [`held_files`].
 //!
 //! Concurrency: any thread may make any call.
 
+mod backup;
 mod checkpoint;
+mod held_files;
 mod keyspaces;
 pub(super) mod range_estimate;
 pub(super) mod stats;

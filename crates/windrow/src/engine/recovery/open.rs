@@ -390,9 +390,8 @@ pub(super) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>
 
 /// The tables, value files and logs that the manifest names.
 fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
-    state
-        .files()
-        .chain(state.logs.iter().copied().map(FileName::Wal))
+    let files = state.files().map(|(name, _)| name);
+    files.chain(state.logs.iter().copied().map(FileName::Wal))
 }
 
 /// Checks that every file that the manifest names exists.

@@ -9,14 +9,11 @@
 
 use std::time::Duration;
 
-use crate::base::Result;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::{Result, TokenBucket};
 use crate::compact::job::{CancelCheck, IoPriority};
 use crate::engine::Engine;
-
-/// The bucket holds at most the bytes of this many seconds.
-const BURST: f64 = 0.25;
 
 /// A waiting job checks this often whether it is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,14 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(in crate::engine) struct RateLimiter {
     /// Bytes per second; 0 for no limit.
     rate: AtomicU64,
-    bucket: Mutex<Bucket>,
-}
-
-#[derive(Debug, Default)]
-struct Bucket {
-    /// Bytes that jobs may write; negative if they have written too many.
-    bytes: f64,
-    filled: Duration,
+    bucket: Mutex<TokenBucket>,
 }
 
 impl RateLimiter {
@@ -51,16 +41,13 @@ impl RateLimiter {
 
     /// Takes `bytes`. Returns how long the job must wait for them at `rate` bytes per second.
     fn take(&self, class: IoPriority, bytes: u64, rate: f64, now: Duration) -> Duration {
-        let mut bucket = self.bucket.lock();
-        let elapsed = now.saturating_sub(bucket.filled).as_secs_f64();
-        bucket.filled = now;
-        bucket.bytes = (bucket.bytes + elapsed * rate).min(rate * BURST) - bytes as f64;
+        let owed = self.bucket.lock().take(bytes, rate, now);
         let owed_freely = match class {
             IoPriority::Flush => return Duration::ZERO,
             IoPriority::Level0 => rate,
             IoPriority::Compaction => 0.0,
         };
-        Duration::from_secs_f64((-bucket.bytes - owed_freely).max(0.0) / rate)
+        Duration::from_secs_f64((owed - owed_freely).max(0.0) / rate)
     }
 }
 

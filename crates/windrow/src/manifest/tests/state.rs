@@ -231,7 +231,7 @@ fn the_end_of_a_log_removes_the_later_logs() {
 const VALUES: FileName = FileName::Values(FileNumber(16));
 
 fn has_values(state: &ManifestState) -> bool {
-    state.files().any(|file| file == VALUES)
+    state.files().any(|(file, _)| file == VALUES)
 }
 
 /// The entries and bytes that tables refer to in value file 16.

@@ -1,0 +1,61 @@
+//! A database from a backup.
+//!
+//! 1. Read the manifest, and see that all pieces are there. Nothing is written before.
+//! 2. Write each file from its pieces, which are checked on the way, and sync it.
+//! 3. Begin a new manifest with the state of the backup, `CURRENT` last.
+//!
+//! I1. `CURRENT` exists only after all other files are durable. Before that, the folder is no database.
+//!
+//! Concurrency: one thread, under the lock of the folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::manifest::BackupManifest;
+use super::names::Piece;
+use super::objects::{get_piece, of_backup};
+use super::store::BackupStore;
+use super::transfer::{BackupPhase, Meter, pass_all};
+use crate::base::{FileNumber, Result};
+use crate::manifest::{ManifestStore, NewFolder};
+use crate::vfs::{FileWriter, Vfs};
+
+/// Writes backup `number`, which `manifest` describes, to the folder `target`.
+pub(super) fn restore(
+    store: &dyn BackupStore,
+    number: u64,
+    manifest: BackupManifest,
+    vfs: &Arc<dyn Vfs>,
+    target: &Path,
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    let folder = NewFolder::take(&**vfs, target, "no backup is restored to")?;
+    folder.fill(|| {
+        meter.begin(BackupPhase::Restoring, manifest.bytes());
+        for (name, pieces) in &manifest.files {
+            let path = target.join(name.to_string());
+            let mut file = FileWriter::create(&**vfs, path)?;
+            for &piece in pieces {
+                copy_piece(store, piece, &mut file, meter)
+                    .map_err(|error| of_backup(number, error))?;
+            }
+            file.sync()?;
+        }
+        // This syncs the folder, with the names of all files, before `CURRENT`.
+        let next = FileNumber(manifest.state.next_id);
+        ManifestStore::start(Arc::clone(vfs), target, next, manifest.state).map(drop)
+    })
+}
+
+fn copy_piece(
+    store: &dyn BackupStore,
+    piece: Piece,
+    file: &mut FileWriter,
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    pass_all(&mut get_piece(store, piece, meter)?, |bytes| {
+        file.put(bytes)?;
+        file.judge(false);
+        Ok(())
+    })
+}

@@ -1,0 +1,312 @@
+//! Backups on the real file system, beside writers, and in a store that is no folder.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the test looks at files and runs threads beside the database"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windrow::backup::{BackupStore, Backups, ByteSource, FolderStore, Purge, StoredObject};
+use windrow::vfs::OsVfs;
+use windrow::{Batch, Db, Error, ErrorKind, Keyspace, Options, Result};
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 64 << 10;
+    options.keyspace.file_bytes = 64 << 10;
+    options.keyspace.base_bytes = 256 << 10;
+    options
+}
+
+fn entries(folder: impl AsRef<Path>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let db = Db::open(folder, options()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    keyspace.iter().unwrap().collect::<Result<_>>().unwrap()
+}
+
+fn fill(keyspace: &Keyspace, keys: impl Iterator<Item = u32>, seed: u32) {
+    for key in keys {
+        let mut value = Vec::new();
+        // Bytes that no compression makes smaller.
+        for part in 0..25_u32 {
+            let mixed = (key ^ seed.rotate_left(16) ^ part << 24).wrapping_mul(0x9e37_79b1);
+            value.extend(
+                (mixed ^ mixed >> 15)
+                    .wrapping_mul(0x85eb_ca6b)
+                    .to_le_bytes(),
+            );
+        }
+        keyspace.insert(key.to_be_bytes(), value).unwrap();
+    }
+}
+
+/// The bytes of the files in `folder`.
+fn bytes(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).unwrap();
+    files
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum()
+}
+
+/// 1 % of the keys, which follow one another, get new values.
+#[test]
+fn a_second_backup_copies_what_has_changed() {
+    const KEYS: u32 = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let (own, store) = (folder.path().join("db"), folder.path().join("backups"));
+    let mut options = options();
+    options.keyspace.memtable_bytes = 4 << 20;
+    let db = Db::open(&own, options.clone()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    fill(&keyspace, 0..KEYS, 0);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let backups = Backups::open(&store).unwrap();
+    let first = db.backup(&backups).unwrap();
+    assert!(
+        first.bytes > 20_000_000 && first.copied_bytes >= first.bytes,
+        "{first:?}"
+    );
+    let before = bytes(&store);
+
+    fill(&keyspace, 70_000..70_000 + KEYS / 100, 1);
+    let second = db.backup(&backups).unwrap();
+    let copied = bytes(&store) - before;
+    assert_eq!(copied, second.copied_bytes);
+    let percent = copied as f64 / first.bytes as f64 * 100.0;
+    assert!((0.9..2.0).contains(&percent), "{percent} %");
+
+    // Nothing has changed.
+    let third = db.backup(&backups).unwrap();
+    assert!(third.copied_bytes * 500 < first.bytes, "{third:?}");
+    // Another open compares the files, and finds that they are the same.
+    drop(keyspace);
+    db.close().unwrap();
+    let db = Db::open(&own, options).unwrap();
+    let fourth = db.backup(&backups).unwrap();
+    assert!(fourth.copied_bytes * 50 < first.bytes, "{fourth:?}");
+    db.close().unwrap();
+
+    backups.restore(4, folder.path().join("copy")).unwrap();
+    assert!(entries(folder.path().join("copy")) == entries(&own));
+}
+
+#[test]
+fn a_backup_beside_writers_is_a_prefix_of_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path().join("db"), options()).unwrap();
+    let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
+    let ends = AtomicBool::new(false);
+    let backups = Backups::open(folder.path().join("backups")).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..2_u64 {
+            let (db, left, right, ends) = (&db, &left, &right, &ends);
+            scope.spawn(move || {
+                for round in 0_u64.. {
+                    if ends.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let mut batch = Batch::new();
+                    let key = [writer.to_be_bytes(), round.to_be_bytes()].concat();
+                    batch.insert(left, &key, [7; 200]).unwrap();
+                    batch.insert(right, &key, [8; 50]).unwrap();
+                    db.write(&batch).unwrap();
+                }
+            });
+        }
+        for number in 1..6 {
+            let made = db.backup(&backups).unwrap();
+            assert_eq!(made.number, number);
+        }
+        ends.store(true, Ordering::Relaxed);
+    });
+    let keys = |keyspace: &Keyspace| {
+        let keys = keyspace.iter().unwrap().map(|entry| entry.unwrap().0);
+        keys.collect::<Vec<_>>()
+    };
+    assert!(backups.verify(None).unwrap().is_sound());
+    for number in 1..6 {
+        let copy = folder.path().join(format!("copy{number}"));
+        backups.restore(number, &copy).unwrap();
+        let copy = Db::open(&copy, options()).unwrap();
+        let (left, right) = (
+            copy.keyspace("left").unwrap(),
+            copy.keyspace("right").unwrap(),
+        );
+        let left = keys(&left);
+        assert!(left == keys(&right));
+        for writer in 0..2_u64 {
+            let own = left
+                .iter()
+                .filter(|key| key.starts_with(&writer.to_be_bytes()));
+            for (round, key) in (0_u64..).zip(own) {
+                assert!(key.ends_with(&round.to_be_bytes()));
+            }
+        }
+        assert!(copy.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn a_close_ends_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path().join("db"), options()).unwrap();
+    fill(&db.keyspace("k").unwrap(), 0..1000, 0);
+    let store = folder.path().join("backups");
+    let (sender, begun) = channel();
+    // At this rate it would take days.
+    let backups = Backups::open(&store).unwrap().with_rate(1);
+    let backups = backups.with_progress(move |_| sender.send(()).unwrap_or(()));
+    let made = std::thread::scope(|scope| {
+        let backup = scope.spawn(|| db.backup(&backups));
+        begun.recv().unwrap();
+        db.clone().close().unwrap();
+        backup.join().unwrap()
+    });
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::Closed);
+    assert!(backups.list().unwrap().is_empty());
+}
+
+/// Objects in memory.
+#[derive(Debug, Default)]
+struct MemoryStore {
+    objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// The names that were put, in their order.
+    puts: Mutex<Vec<String>>,
+    /// So many puts succeed.
+    puts_max: Mutex<usize>,
+}
+
+impl MemoryStore {
+    fn objects(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Bytes(Vec<u8>);
+
+impl ByteSource for Bytes {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        // A few bytes at a time, as a network gives them.
+        let count = buffer.len().min(self.0.len()).min(1000);
+        buffer[..count].copy_from_slice(&self.0[..count]);
+        self.0.drain(..count);
+        Ok(count)
+    }
+}
+
+impl BackupStore for MemoryStore {
+    fn put(&self, name: &str, content: &mut dyn ByteSource) -> Result<()> {
+        let mut puts = self.puts.lock().unwrap();
+        if puts.len() == *self.puts_max.lock().unwrap() {
+            return Err(Error::new(ErrorKind::Io, "the store is not reached"));
+        }
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 777]);
+        loop {
+            match content.read(&mut buffer)? {
+                0 => break,
+                count => bytes.extend_from_slice(&buffer[..count]),
+            }
+        }
+        puts.push(name.to_owned());
+        self.objects().insert(name.to_owned(), bytes);
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Box<dyn ByteSource + '_>> {
+        match self.objects().get(name) {
+            Some(bytes) => Ok(Box::new(Bytes(bytes.clone()))),
+            None => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no {name}"),
+            )),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<StoredObject>> {
+        let object = |(name, bytes): (&String, &Vec<u8>)| StoredObject {
+            name: name.clone(),
+            length: bytes.len() as u64,
+        };
+        Ok(self.objects().iter().map(object).collect())
+    }
+
+    fn delete(&self, names: &[String]) -> Result<()> {
+        let mut objects = self.objects();
+        objects.retain(|name, _| !names.contains(name));
+        Ok(())
+    }
+}
+
+#[test]
+fn an_interrupted_backup_copies_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path().join("db"), options()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    fill(&keyspace, 0..8000, 0);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let store = Arc::new(MemoryStore::default());
+    let backups = Backups::new(Arc::<MemoryStore>::clone(&store));
+    let mut failures = 0;
+    let made = loop {
+        match db.backup(&backups) {
+            Ok(made) => break made,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "{error}"),
+        }
+        assert!(backups.list().unwrap().is_empty());
+        failures += 1;
+        *store.puts_max.lock().unwrap() += 3;
+    };
+    let mut puts = store.puts.lock().unwrap().clone();
+    let count = puts.len();
+    assert!(failures > 3 && count > 10, "{failures} and {count}");
+    puts.sort();
+    puts.dedup();
+    assert_eq!(puts.len(), count);
+    backups
+        .restore(made.number, folder.path().join("copy"))
+        .unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    assert!(entries(folder.path().join("copy")) == entries(folder.path().join("db")));
+    backups.purge(Purge::Backup(1)).unwrap();
+    assert!(store.objects().is_empty());
+}
+
+#[test]
+fn a_folder_of_backups_is_neither_a_database_nor_created_by_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("db");
+    let db = Db::open(&own, options()).unwrap();
+    let error = Backups::open(&own).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    drop(db);
+    let error = Backups::open_read_only(&own).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    let missing = folder.path().join("missing");
+    let error = Backups::open_read_only(&missing).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+    assert!(!missing.exists());
+    let store = folder.path().join("backups");
+    drop(Backups::open(&store).unwrap());
+    // Readers share it, and change nothing.
+    let readers = [(); 2].map(|()| FolderStore::open_read_only(Arc::new(OsVfs), &store).unwrap());
+    let error = Backups::open(&store).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    for reader in readers {
+        let backups = Backups::new(Arc::new(reader));
+        let db = Db::open(&own, options()).unwrap();
+        let error = db.backup(&backups).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error}");
+        db.close().unwrap();
+    }
+}
