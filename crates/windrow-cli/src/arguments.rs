@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, checkpoint, compact, dump, keyspaces, load, point, prepared, scan, shell, simulate,
-    stats, values, verify,
+    advise, backup, checkpoint, compact, dump, keyspaces, load, point, prepared, scan, shell,
+    simulate, stats, values, verify,
 };
 use crate::demo;
 
@@ -72,6 +72,14 @@ pub(crate) enum Command {
     Compact(compact::CompactArgs),
     /// Copy a database as it is now to another folder
     Checkpoint(checkpoint::CheckpointArgs),
+    /// Make a backup of a database in a folder of backups, which copies what is new
+    Backup(backup::BackupArgs),
+    /// List the backups of a folder, or verify them
+    Backups(backup::BackupsArgs),
+    /// Write the database of a backup to a new folder
+    Restore(backup::RestoreArgs),
+    /// Remove old backups
+    Purge(backup::PurgeArgs),
     /// Print the content of one file of a database
     Dump(dump::DumpArgs),
     /// Measure speed and amplification under well-known loads

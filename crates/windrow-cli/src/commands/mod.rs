@@ -1,6 +1,7 @@
 //! One module per command, or per family of small ones.
 
 pub(crate) mod advise;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -45,6 +46,10 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Flush(args) => compact::flush(&args, output),
         Command::Compact(args) => compact::compact(&args, output),
         Command::Checkpoint(args) => checkpoint::run(&args, output),
+        Command::Backup(args) => backup::backup(&args, output),
+        Command::Backups(args) => backup::list(&args, output),
+        Command::Restore(args) => backup::restore(&args, output),
+        Command::Purge(args) => backup::purge(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::Device(args) => bench::device(&args, output),

@@ -7,6 +7,7 @@
 
 mod administration;
 mod advise;
+mod backup;
 mod bench;
 mod common;
 mod demo;

@@ -1,0 +1,170 @@
+//! `backup`, `backups`, `restore` and `purge`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{code, done, json, json_error, problem, windrow};
+
+/// A database with two backups.
+fn start() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["backup", "db", "store/shop"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let made = json(&windrow(&folder, &["backup", "db", "store/shop", "--json"]));
+    assert_eq!((&made["backup"], &made["sequence"]), (&2.into(), &2.into()));
+    assert!(made["copied_bytes"].as_u64() < made["bytes"].as_u64().map(|it| it + 1000));
+    folder
+}
+
+fn listed(folder: &TempDir) -> Vec<Value> {
+    let listed = windrow(folder, &["backups", "store/shop", "--json"]);
+    let lines = str::from_utf8(&listed.stdout).unwrap().lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn numbers(folder: &TempDir) -> Vec<u64> {
+    let numbers = listed(folder)
+        .into_iter()
+        .map(|it| it["backup"].as_u64().unwrap());
+    numbers.collect()
+}
+
+#[test]
+fn backups_are_listed_restored_and_purged() {
+    let folder = start();
+    let backups = listed(&folder);
+    assert_eq!(numbers(&folder), [1, 2]);
+    assert_eq!(backups[1]["sequence"], 2);
+    assert!(backups[1]["created"].as_str().unwrap().ends_with('Z'));
+    let table = windrow(&folder, &["backups", "store/shop"]);
+    assert!(done(&table).contains("own bytes") && done(&table).lines().count() > 4);
+
+    done(&windrow(&folder, &["restore", "store/shop", "newest"]));
+    assert_eq!(done(&windrow(&folder, &["scan", "newest"])), "a\t1\nb\t2\n");
+    let restore = ["restore", "store/shop", "first", "--backup", "1", "--json"];
+    assert_eq!(json(&windrow(&folder, &restore))["sequence"], 1);
+    assert_eq!(done(&windrow(&folder, &["scan", "first"])), "a\t1\n");
+    done(&windrow(&folder, &["verify", "first"]));
+    // Nothing is restored over a database.
+    let again = windrow(&folder, &["restore", "store/shop", "newest"]);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+    assert_eq!(done(&windrow(&folder, &["scan", "newest"])), "a\t1\nb\t2\n");
+
+    let verified = json(&windrow(
+        &folder,
+        &["backups", "store/shop", "--verify", "--json"],
+    ));
+    assert_eq!(verified["sound"], true);
+    assert_eq!(verified["backups"], serde_json::json!([1, 2]));
+    let one = ["backups", "store/shop", "--verify", "--backup", "2"];
+    assert!(done(&windrow(&folder, &one)).starts_with("sound: 1 backup"));
+
+    let old = ["purge", "store/shop", "--older-than", "1h"];
+    assert!(done(&windrow(&folder, &old)).starts_with("0 backups"));
+    let purged = json(&windrow(
+        &folder,
+        &["purge", "store/shop", "--keep", "1", "--json"],
+    ));
+    assert_eq!(purged["backups"], serde_json::json!([1]));
+    assert_eq!(numbers(&folder), [2]);
+    let last = ["purge", "store/shop", "--backup", "2", "--json"];
+    assert!(json(&windrow(&folder, &last))["pieces"].as_u64() > Some(0));
+    assert!(numbers(&folder).is_empty());
+    let left: Vec<_> = fs::read_dir(folder.path().join("store/shop"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1, "the lock: {left:?}");
+}
+
+#[test]
+fn a_damaged_backup_is_named_and_ends_with_three() {
+    let folder = start();
+    let store = folder.path().join("store/shop");
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    // The table, which both backups have.
+    let files = fs::read_dir(&store)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let pieces = files.filter(|path| path.extension().is_some_and(|it| it == "piece"));
+    let largest = pieces
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    flip(&largest);
+    done(&windrow(&folder, &["backups", "store/shop"]));
+    let verified = windrow(&folder, &["backups", "store/shop", "--verify"]);
+    assert_eq!(code(&verified), 3);
+    let text = str::from_utf8(&verified.stdout).unwrap();
+    let name = largest.file_name().unwrap().to_str().unwrap();
+    assert!(text.contains(name) && text.contains("DAMAGED"), "{text}");
+    flip(&largest);
+
+    flip(&store.join("000002.backup"));
+    let table = windrow(&folder, &["backups", "store/shop"]);
+    assert_eq!(code(&table), 3);
+    assert!(
+        str::from_utf8(&table.stdout)
+            .unwrap()
+            .contains("000002.backup")
+    );
+    assert!(
+        listed(&folder)[1]["damage"]
+            .as_str()
+            .unwrap()
+            .contains("000002.backup")
+    );
+    let restored = windrow(&folder, &["restore", "store/shop", "copy", "--json"]);
+    assert_eq!(code(&restored), 3);
+    let error = json_error(&restored);
+    assert_eq!(error["kind"], "Corruption");
+    assert!(error["message"].as_str().unwrap().contains("backup 2"));
+    assert!(!folder.path().join("copy").exists());
+    let purged = windrow(&folder, &["purge", "store/shop", "--keep", "1"]);
+    assert_eq!(code(&purged), 3, "{}", problem(&purged));
+    // The older one is still there, and the damaged one can be removed.
+    done(&windrow(
+        &folder,
+        &["restore", "store/shop", "copy", "--backup", "1"],
+    ));
+    done(&windrow(&folder, &["purge", "store/shop", "--backup", "2"]));
+    assert_eq!(numbers(&folder), [1]);
+}
+
+#[test]
+fn wrong_requests_create_nothing() {
+    let folder = start();
+    for arguments in [
+        &["backup", "nowhere", "store/other"][..],
+        &["backup", "db", "db"],
+        &["backups", "nowhere"],
+        &["backups", "db"],
+        &["backups", "store/shop", "--backup", "1"],
+        &["backups", "store/shop", "--verify", "--backup", "7"],
+        &["restore", "nowhere", "copy"],
+        &["restore", "store/shop", "copy", "--backup", "7"],
+        &["restore", "store/shop", "db"],
+        &["purge", "nowhere", "--keep", "1"],
+        &["purge", "store/shop"],
+        &["purge", "store/shop", "--keep", "0"],
+        &["purge", "store/shop", "--keep", "1", "--older-than", "1h"],
+        &["purge", "store/shop", "--backup", "7"],
+    ] {
+        let output = windrow(&folder, arguments);
+        assert_eq!(code(&output), 1, "{arguments:?}: {}", problem(&output));
+    }
+    for name in ["nowhere", "copy", "store/other"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
+    assert_eq!(numbers(&folder), [1, 2]);
+}
