@@ -30,6 +30,9 @@ use crate::vfs::File;
 /// A file of more pieces than this becomes one piece again, so that no file falls into ever more of them.
 const PIECES_MAX: usize = 64;
 
+/// Opens a file of the database; the path is for messages.
+type OpenFile<'a> = dyn Fn(FileName) -> Result<(Arc<dyn File>, PathBuf)> + 'a;
+
 /// What a backup is made of. The files do not change up to their lengths, and stay while this does.
 pub(crate) struct Contents<'a> {
     /// A random number that this open of the database has drawn.
@@ -40,7 +43,7 @@ pub(crate) struct Contents<'a> {
     /// All files that the state names, with their lengths.
     pub(crate) files: BTreeMap<FileName, u64>,
     /// Opens one of them.
-    pub(crate) open: Box<dyn Fn(FileName) -> Result<(Arc<dyn File>, PathBuf)> + 'a>,
+    pub(crate) open: Box<OpenFile<'a>>,
 }
 
 /// What a new backup has cost.
@@ -119,7 +122,7 @@ impl Creation<'_> {
                 let is_same = earlier.instance == contents.instance;
                 Some(Known { pieces, is_same })
             });
-            let pieces = compare(contents, name, length, known, objects, meter)?;
+            let pieces = compare(contents, name, length, known.as_ref(), objects, meter)?;
             files.insert(name, pieces);
         }
         Ok(files)
@@ -186,7 +189,7 @@ fn compare(
     contents: &Contents<'_>,
     name: FileName,
     length: u64,
-    known: Option<Known>,
+    known: Option<&Known>,
     objects: &Objects,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<Piece>> {
@@ -199,12 +202,12 @@ fn compare(
         };
         piece_of(&mut file.part(start, end, meter), end - start)
     };
-    for piece in known.iter().flat_map(|known| &known.pieces) {
+    for piece in known.into_iter().flat_map(|known| &known.pieces) {
         let end = offset + piece.length;
         if end > length {
             break;
         }
-        let is_same = known.as_ref().is_some_and(|known| known.is_same);
+        let is_same = known.is_some_and(|known| known.is_same);
         if is_same && objects.has(*piece) {
             meter.skip(piece.length)?;
         } else if read(offset, end, meter)? != *piece {
