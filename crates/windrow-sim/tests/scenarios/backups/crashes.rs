@@ -66,7 +66,7 @@ fn a_crash_leaves_all_of_a_backup_or_none() {
     write(&start.db, 200..260, 0);
     start.states.push(contents(&start.db));
     let steps = steps(&start.disk, || {
-        drop(start.db.backup(&start.backups).unwrap())
+        start.db.backup(&start.backups).unwrap();
     });
     assert!(count_syncs(&steps) > 10);
     let (mut with, mut without) = (0, 0);
@@ -101,7 +101,7 @@ fn what_an_ended_process_has_left_is_durable_before_a_backup_relies_on_it() {
     let start = start();
     write(&start.db, 200..230, 0);
     let first = steps(&start.disk, || {
-        drop(start.db.backup(&start.backups).unwrap())
+        start.db.backup(&start.backups).unwrap();
     });
     let is_rename =
         |event: &Event| event.kind == OperationKind::Rename && event.path.starts_with(BACKUPS);
@@ -112,7 +112,9 @@ fn what_an_ended_process_has_left_is_durable_before_a_backup_relies_on_it() {
         let runtime = SteppedRuntime::new(3);
         let db = open(&disk, &runtime, FOLDER).unwrap();
         let backups = backups(&disk, &runtime).unwrap();
-        let second = steps(&disk, || drop(db.backup(&backups).unwrap()));
+        let second = steps(&disk, || {
+            db.backup(&backups).unwrap();
+        });
         for (event, image) in &second {
             for policy in policies(event) {
                 let disk = SimDisk::from_image(image.crash(policy));

@@ -99,11 +99,14 @@ fn sealed(mut body: Vec<u8>) -> Vec<u8> {
     body
 }
 
+/// A change of a manifest.
+type Change = fn(&mut BackupManifest);
+
 /// I2. A good checksum does not prove a good form.
 #[test]
 fn what_contradicts_the_state_is_refused() {
     let log = FileName::Wal(FileNumber(1));
-    let changes: [(&str, fn(&mut BackupManifest)); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("lacks 000001.wal", |it| {
             it.files.remove(&FileName::Wal(FileNumber(1)));
         }),
