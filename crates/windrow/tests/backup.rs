@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use windrow::backup::{BackupStore, Backups, ByteSource, FolderStore, Purge, StoredObject};
 use windrow::vfs::OsVfs;
@@ -175,10 +176,49 @@ fn a_close_ends_a_backup() {
     assert!(backups.list().unwrap().is_empty());
 }
 
+/// It waits while the backups are checked at a rate at which this would take days.
+#[test]
+fn a_close_does_not_wait_for_a_backup_that_has_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path().join("db"), options()).unwrap();
+    fill(&db.keyspace("k").unwrap(), 0..1000, 0);
+    let (sender, calls) = channel();
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let is_checked = Arc::new(AtomicBool::new(false));
+    let backups = Backups::open(folder.path().join("backups")).unwrap();
+    let backups = backups.with_progress({
+        let is_checked = Arc::clone(&is_checked);
+        move |_| {
+            if is_checked.load(Ordering::Relaxed) {
+                sender.send(()).unwrap_or(());
+                released.lock().unwrap().recv().unwrap_or(());
+            }
+        }
+    });
+    db.backup(&backups).unwrap();
+    is_checked.store(true, Ordering::Relaxed);
+    let (closed, made) = std::thread::scope(|scope| {
+        scope.spawn(|| backups.verify(None).unwrap());
+        calls.recv().unwrap();
+        let backup = scope.spawn(|| db.backup(&backups));
+        let (sender, closed) = channel();
+        let own = db.clone();
+        scope.spawn(move || sender.send(own.close()).unwrap_or(()));
+        let closed = closed.recv_timeout(Duration::from_secs(30));
+        drop(release);
+        (closed, backup.join().unwrap())
+    });
+    closed.expect("the check goes on").unwrap();
+    assert_eq!(made.unwrap_err().kind(), ErrorKind::Closed);
+}
+
 /// Objects in memory.
 #[derive(Debug, Default)]
 struct MemoryStore {
     objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// The device fails to read the object of this name.
+    unreadable: Mutex<Option<String>>,
     /// The names that were put, in their order.
     puts: Mutex<Vec<String>>,
     /// So many puts succeed.
@@ -222,6 +262,10 @@ impl BackupStore for MemoryStore {
     }
 
     fn get(&self, name: &str) -> Result<Box<dyn ByteSource + '_>> {
+        if self.unreadable.lock().unwrap().as_deref() == Some(name) {
+            let message = format!("the device fails to read {name}");
+            return Err(Error::new(ErrorKind::Io, message));
+        }
         match self.objects().get(name) {
             Some(bytes) => Ok(Box::new(Bytes(bytes.clone()))),
             None => Err(Error::new(
@@ -280,6 +324,97 @@ fn an_interrupted_backup_copies_nothing_twice() {
     assert!(entries(folder.path().join("copy")) == entries(folder.path().join("db")));
     backups.purge(Purge::Backup(1)).unwrap();
     assert!(store.objects().is_empty());
+}
+
+#[test]
+fn a_manifest_that_cannot_be_read_blocks_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("db");
+    let db = Db::open(&own, options()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let store = Arc::new(MemoryStore::default());
+    *store.puts_max.lock().unwrap() = usize::MAX;
+    let backups = Backups::new(Arc::<MemoryStore>::clone(&store));
+    for round in 0..3 {
+        fill(&keyspace, round * 100..round * 100 + 100, 0);
+        db.backup(&backups).unwrap();
+    }
+    *store.unreadable.lock().unwrap() = Some("000003.backup".to_owned());
+    fill(&keyspace, 300..400, 0);
+    assert_eq!(db.backup(&backups).unwrap().number, 4);
+    assert_eq!(backups.newest().unwrap(), Some(4));
+    let listed = backups.list().unwrap();
+    let errors: Vec<_> = listed.iter().filter(|it| it.backup.is_err()).collect();
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].number, 3);
+    let check = backups.verify(None).unwrap();
+    assert_eq!(check.damage.len(), 1);
+    assert_eq!(check.damage[0].backups, [3]);
+    let error = backups.restore(3, folder.path().join("copy")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("backup 3"), "{error}");
+    assert!(!folder.path().join("copy").exists());
+    let error = backups.purge(Purge::KeepNewest(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().contains("nothing was removed"), "{error}");
+    let purged = backups.purge(Purge::Backup(1)).unwrap();
+    assert_eq!((purged.pieces, purged.unreadable), (0, vec![3]));
+    let purged = backups.purge(Purge::Backup(3)).unwrap();
+    assert!(purged.pieces > 0 && purged.unreadable.is_empty());
+    drop(keyspace);
+    db.close().unwrap();
+    backups.restore(4, folder.path().join("copy")).unwrap();
+    assert!(entries(folder.path().join("copy")) == entries(&own));
+}
+
+/// A store of one object, which never ends.
+#[derive(Debug)]
+struct EndlessStore(&'static [u8]);
+
+/// The bytes of it, and then zeros.
+struct Endless(&'static [u8]);
+
+impl ByteSource for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let (head, rest) = self.0.split_at(self.0.len().min(buffer.len()));
+        buffer.fill(0);
+        buffer[..head.len()].copy_from_slice(head);
+        self.0 = rest;
+        Ok(buffer.len())
+    }
+}
+
+impl BackupStore for EndlessStore {
+    fn put(&self, name: &str, _content: &mut dyn ByteSource) -> Result<()> {
+        Err(Error::new(ErrorKind::Io, format!("{name} is not stored")))
+    }
+
+    fn get(&self, _name: &str) -> Result<Box<dyn ByteSource + '_>> {
+        Ok(Box::new(Endless(self.0)))
+    }
+
+    fn list(&self) -> Result<Vec<StoredObject>> {
+        let name = "000001.backup".to_owned();
+        Ok(vec![StoredObject {
+            name,
+            length: u64::MAX,
+        }])
+    }
+
+    fn delete(&self, _names: &[String]) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_manifest_without_an_end_is_refused() {
+    for beginning in [&b""[..], b"\x89WBACKUP"] {
+        let backups = Backups::new(Arc::new(EndlessStore(beginning)));
+        let listed = backups.list().unwrap();
+        let error = listed[0].backup.as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains("000001.backup"), "{error}");
+    }
 }
 
 #[test]

@@ -31,8 +31,8 @@ pub(crate) struct RateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The first backup copies all files. Each later one copies what no backup in the folder has yet. If the \
-command is interrupted, there is no backup, and the next one continues with what is copied. Several \
-databases may have backups in one folder. The command opens the database, so no other process may have \
+command is interrupted, there is no backup, and the next one continues with the files that are copied. Each \
+database has a folder of backups of its own. The command opens the database, so no other process may have \
 it open; a program makes backups of its own database by Db::backup while it writes.
 
 Examples:
@@ -119,7 +119,7 @@ pub(crate) struct RestoreArgs {
 Removes backups, and the pieces that no other backup needs, also those that interrupted backups have \
 left. With --older-than, the newest backup stays. If the command is interrupted, the next purge does the \
 rest. While the folder has a backup that cannot be read, --keep and --older-than remove nothing: remove \
-that backup first, by its number.
+that backup first, by its number. As long as there is one, no piece is removed.
 
 Examples:
   windrow purge /mnt/backups/shop --keep 24
@@ -258,8 +258,7 @@ fn verify(args: &BackupsArgs, backups: Backups, output: &mut Output) -> Result<O
         "damage": check.damage.iter().map(damage).collect::<Vec<_>>(),
     }))?;
     for damage in &check.damage {
-        let numbers: Vec<String> = damage.backups.iter().map(u64::to_string).collect();
-        let numbers = numbers.join(", ");
+        let numbers = numbers(&damage.backups);
         output.line(format_args!("{} (backups {numbers})", damage.error))?;
     }
     output.line(summary(&check))?;
@@ -268,6 +267,11 @@ fn verify(args: &BackupsArgs, backups: Backups, output: &mut Output) -> Result<O
     } else {
         Outcome::Damaged
     })
+}
+
+fn numbers(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(", ")
 }
 
 fn summary(check: &BackupCheck) -> String {
@@ -310,9 +314,7 @@ pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> Result<Outcome
 
 /// The number of the newest backup, whatever its state: an older one is restored only by its number.
 fn newest(backups: &Backups, args: &RestoreArgs) -> Result<u64> {
-    let listed = backups.list()?;
-    let newest = listed.last().map(|newest| newest.number);
-    newest.ok_or_else(|| {
+    backups.newest()?.ok_or_else(|| {
         let message = format!("there are no backups in {}", args.backups.display());
         Error::new(ErrorKind::NotFound, message)
     })
@@ -326,6 +328,7 @@ pub(crate) fn purge(args: &PurgeArgs, output: &mut Output) -> Result<Outcome> {
         "backups": report.backups,
         "pieces": report.pieces,
         "bytes": report.bytes,
+        "unreadable": report.unreadable,
     }))?;
     output.line(format_args!(
         "{} and {} removed, {}",
@@ -333,5 +336,11 @@ pub(crate) fn purge(args: &PurgeArgs, output: &mut Output) -> Result<Outcome> {
         plural(report.pieces, "piece"),
         human_bytes(report.bytes),
     ))?;
+    if !report.unreadable.is_empty() {
+        output.line(format_args!(
+            "no piece was removed, because these cannot be read: backups {}",
+            numbers(&report.unreadable)
+        ))?;
+    }
     Ok(Outcome::Done)
 }

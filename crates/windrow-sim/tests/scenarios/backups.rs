@@ -209,6 +209,39 @@ fn a_file_that_has_grown_adds_what_it_has_grown_by() {
     check_sound(&copy);
 }
 
+/// A log that grows between the backups. After so many pieces that more of them would slow the restore, it is one again.
+#[test]
+fn a_file_does_not_fall_into_ever_more_pieces() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let mut options = options(&disk, &runtime);
+    // One log for all of it.
+    options.keyspace.memtable_bytes = 64 << 10;
+    let db = Db::open(FOLDER, options).unwrap();
+    let backups = backups(&disk, &runtime).unwrap();
+    let (mut states, mut copied) = (Vec::new(), Vec::new());
+    for round in 0..70 {
+        write(&db, round..round + 1, 0);
+        copied.push(db.backup(&backups).unwrap().copied_bytes);
+        states.push(contents(&db));
+    }
+    assert_eq!(db.stats().flushes, 0);
+    // One backup copies the whole log, and the next one again what it has grown by.
+    let sizes: Vec<u64> = (1..)
+        .zip(&copied)
+        .map(|(number, copied)| {
+            let manifest = PathBuf::from(BACKUPS).join(format!("{number:06}.backup"));
+            copied - disk.image().read(&manifest).unwrap().len() as u64
+        })
+        .collect();
+    let whole = (1..sizes.len()).filter(|at| sizes[*at] > 10 * sizes[0]);
+    assert_eq!(whole.collect::<Vec<_>>(), [64], "{sizes:?}");
+    for number in [1, 63, 64, 65, 66, 70] {
+        let state = &states[usize::try_from(number).unwrap() - 1];
+        assert_eq!(restored(&disk, &backups, number), *state, "{number}");
+    }
+}
+
 /// Both give the same numbers to files of the same lengths.
 #[test]
 fn databases_that_have_parted_do_not_share_different_files() {
@@ -337,7 +370,7 @@ fn a_rate_bounds_what_is_read() {
 
 /// By the clock of the system. One whose time lies ahead is not old.
 #[test]
-fn a_purge_by_age_keeps_the_newest() {
+fn a_purge_by_age_or_count_keeps_the_newest() {
     let disk = SimDisk::new();
     let runtime = SteppedRuntime::new(1);
     let db = open(&disk, &runtime, FOLDER).unwrap();
@@ -349,6 +382,10 @@ fn a_purge_by_age_keeps_the_newest() {
         db.backup(&backups).unwrap();
     }
     runtime.set_unix_time(hours(4));
+    for kept in [5, 6, usize::MAX] {
+        let purged = backups.purge(Purge::KeepNewest(kept)).unwrap();
+        assert!(purged.backups.is_empty(), "{kept}");
+    }
     let older = |age: u64| Purge::OlderThan(Duration::from_secs(3600 * age));
     assert!(backups.purge(older(4)).unwrap().backups.is_empty());
     assert_eq!(backups.purge(older(2)).unwrap().backups, [1, 2]);

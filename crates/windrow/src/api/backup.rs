@@ -5,9 +5,9 @@ use crate::backup::{BackupReport, Backups};
 use crate::base::Result;
 
 impl Db {
-    /// Makes a backup of the database: all acknowledged writes to all keyspaces, and no later ones. The store of `backups`
-    /// gets what no backup there has yet. After an error or a crash the backup does not exist, and the next one continues
-    /// with what is copied already.
+    /// Makes a backup of the database as of one moment during the call: all keyspaces, with all writes that were acknowledged
+    /// before the call and no part of a batch. The store of `backups` gets what no backup there has yet. After an error or a
+    /// crash the backup does not exist, and the next one continues with the files that are copied already.
     ///
     /// Reads, writes and compactions continue meanwhile, but writers wait for a sync of the log. Disk space of files that
     /// compactions replace is free only after the end. Files that the newest backup has from the same open of the database

@@ -508,11 +508,13 @@ impl Db {
         self.handle.engine().ingest(files, check)
     }
 
-    /// Waits until no background work is due. Writes of other threads can prolong the wait.
+    /// Waits until no background work is due. Writes of other threads can prolong the wait, and so do checkpoints and
+    /// backups that run.
     ///
     /// # Errors
     /// That of failed background work; `Poisoned`; `Closed`; `InvalidArgument` where the wait would never end: in a job of
-    /// the database, so in the source of a bulk load, a listener of a job, a compaction filter, or an operator that it calls.
+    /// the database, so in the source of a bulk load, a listener of a job or of a backup, a compaction filter, or an operator
+    /// that it calls.
     pub fn wait_idle(&self) -> Result<()> {
         self.handle.engine().wait_idle()
     }

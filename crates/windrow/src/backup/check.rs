@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use super::manifest::BackupManifest;
 use super::names::Piece;
-use super::objects::{Objects, get_piece, of_backup};
+use super::objects::{Objects, get_piece, of_backup, read_manifest};
 use super::store::BackupStore;
-use super::transfer::{BackupPhase, Meter, pass_all, usable};
+use super::transfer::{BackupPhase, Meter, pass_all};
 use crate::base::{Error, Result, SequenceNumber};
 
 /// A backup of a store.
@@ -39,13 +39,13 @@ pub struct ListedBackup {
     pub backup: Result<BackupInfo>,
 }
 
-/// Damage in a store.
+/// A part of a store that is damaged or could not be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BackupDamage {
     /// The numbers of the backups that cannot be used because of it.
     pub backups: Vec<u64>,
-    /// What is damaged.
+    /// What is damaged, or could not be read.
     pub error: Error,
 }
 
@@ -70,38 +70,48 @@ impl BackupCheck {
     }
 }
 
-/// The backups of `store`, oldest first.
+/// The backups of `store`, oldest first. One manifest at a time is in memory, and of the others the names of pieces.
 pub(super) fn list(store: &dyn BackupStore) -> Result<Vec<ListedBackup>> {
     let objects = Objects::list(store)?;
-    let mut manifests = Vec::new();
+    // Each piece, with the only backup that needs it.
+    let mut users: BTreeMap<Piece, Option<u64>> = BTreeMap::new();
+    let mut listed = Vec::new();
     for &number in &objects.backups {
-        manifests.push((number, usable(objects.sound_backup(store, number))?));
-    }
-    let mut users: BTreeMap<Piece, u64> = BTreeMap::new();
-    for (_, manifest) in &manifests {
-        let pieces = manifest.iter().flat_map(BackupManifest::pieces);
-        for piece in pieces.collect::<BTreeSet<_>>() {
-            *users.entry(piece).or_default() += 1;
+        let manifest = read_manifest(store, number);
+        for piece in manifest.iter().flat_map(BackupManifest::pieces) {
+            let user = users.entry(piece).or_insert(Some(number));
+            *user = user.filter(|user| *user == number);
         }
-    }
-    let info = |manifest: BackupManifest| {
-        let pieces: BTreeSet<Piece> = manifest.pieces().collect();
-        let own = pieces.iter().filter(|piece| users.get(piece) == Some(&1));
-        BackupInfo {
-            created: time(manifest.created),
-            sequence: manifest.sequence,
-            files: manifest.files.len() as u64,
-            bytes: manifest.bytes(),
-            own_bytes: own.map(|piece| piece.length).fold(0, u64::saturating_add),
-        }
-    };
-    let listed = manifests
-        .into_iter()
-        .map(|(number, manifest)| ListedBackup {
-            number,
-            backup: manifest.map(info),
+        let backup = manifest.and_then(|manifest| {
+            objects.check_whole(number, &manifest)?;
+            Ok(info(&manifest))
         });
-    Ok(listed.collect())
+        listed.push(ListedBackup { number, backup });
+    }
+    let mut own: BTreeMap<u64, u64> = BTreeMap::new();
+    for (piece, user) in users {
+        if let Some(number) = user {
+            let bytes = own.entry(number).or_default();
+            *bytes = bytes.saturating_add(piece.length);
+        }
+    }
+    for listed in &mut listed {
+        if let Ok(info) = &mut listed.backup {
+            info.own_bytes = own.get(&listed.number).copied().unwrap_or(0);
+        }
+    }
+    Ok(listed)
+}
+
+/// What `manifest` says of its backup alone.
+fn info(manifest: &BackupManifest) -> BackupInfo {
+    BackupInfo {
+        created: time(manifest.created),
+        sequence: manifest.sequence,
+        files: manifest.files.len() as u64,
+        bytes: manifest.bytes(),
+        own_bytes: 0,
+    }
 }
 
 /// Reads all pieces of backup `number`, or of all backups: each piece once.
@@ -123,7 +133,7 @@ pub(super) fn check(
     };
     let mut users: BTreeMap<Piece, Vec<u64>> = BTreeMap::new();
     for &backup in &report.backups {
-        match usable(objects.sound_backup(store, backup))? {
+        match objects.whole_backup(store, backup) {
             Ok(manifest) => {
                 for piece in manifest.pieces().collect::<BTreeSet<_>>() {
                     users.entry(piece).or_default().push(backup);
@@ -137,14 +147,16 @@ pub(super) fn check(
     }
     meter.begin(
         BackupPhase::Verifying,
-        users.keys().map(|piece| piece.length).sum(),
+        users
+            .keys()
+            .fold(0, |sum, piece| piece.length.saturating_add(sum)),
     );
     for (piece, backups) in users {
         report.pieces += 1;
-        report.bytes += piece.length;
+        report.bytes = report.bytes.saturating_add(piece.length);
         let read =
             get_piece(store, piece, meter).and_then(|mut bytes| pass_all(&mut bytes, |_| Ok(())));
-        if let Err(error) = usable(read)? {
+        if let Err(error) = read {
             let error = of_backup(backups[0], error);
             report.damage.push(BackupDamage { backups, error });
         }

@@ -1,9 +1,9 @@
 //! A new backup.
 //!
-//! 1. Compare: find the pieces of each file. Those of the newest backup come first, as far as the file has the same bytes;
-//!    the rest of the file is one more piece. So a file that has grown adds what it has grown by.
-//! 2. Copy the pieces that the store lacks.
-//! 3. Write the manifest. From now on the backup exists.
+//! 1. For one file after the other: find its pieces. Those of the newest backup come first, as far as the file has the same
+//!    bytes; the rest of the file is one more piece. So a file that has grown adds what it has grown by. Then copy the pieces
+//!    that the store lacks.
+//! 2. Write the manifest. From now on the backup exists.
 //!
 //! A file that the newest backup has from the same open of the database is not read again: no number is used twice in an
 //! open, and bytes that the database has recorded never change. All others are read, because a restored backup and its
@@ -11,18 +11,17 @@
 //!
 //! Concurrency: the caller holds the files.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manifest::BackupManifest;
+use super::manifest::{BackupManifest, MANIFEST_BYTES_MAX};
 use super::names::{ObjectName, Piece};
 use super::objects::{Bytes, Objects, read_manifest};
 use super::store::BackupStore;
-use super::transfer::{BackupPhase, Checked, DatabaseFile, Meter, Settings, is_damage, piece_of};
-use crate::base::{Error, Result, SequenceNumber};
+use super::transfer::{BackupPhase, Checked, DatabaseFile, Meter, Part, Settings, piece_of};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::manifest::ManifestState;
 use crate::manifest::names::FileName;
 use crate::vfs::File;
@@ -30,8 +29,8 @@ use crate::vfs::File;
 /// A file of more pieces than this becomes one piece again, so that no file falls into ever more of them.
 const PIECES_MAX: usize = 64;
 
-/// Opens a file of the database; the path is for messages.
-type OpenFile<'a> = dyn Fn(FileName) -> Result<(Arc<dyn File>, PathBuf)> + 'a;
+/// Opens a file of the database.
+type OpenFile<'a> = dyn Fn(FileName) -> Result<Arc<dyn File>> + 'a;
 
 /// What a backup is made of. The files do not change up to their lengths, and stay while this does.
 pub(crate) struct Contents<'a> {
@@ -71,17 +70,29 @@ pub(super) struct Creation<'a> {
 
 impl Creation<'_> {
     pub(super) fn run(&self, contents: Contents<'_>) -> Result<BackupReport> {
-        let objects = Objects::list(self.store)?;
+        let mut objects = Objects::list(self.store)?;
         let newest = objects.backups.last().copied().unwrap_or(0);
         let number = newest.checked_add(1).ok_or_else(|| {
             Error::invalid_argument(format!("no number is left after backup {newest}"))
         })?;
-        let earlier = self.newest_sound(&objects)?;
-        let mut meter = Meter::new(self.settings, self.wanted);
-
-        let files = Self::compare(&contents, earlier, &objects, &mut meter)?;
+        let mut earlier = self.newest_readable(&objects);
+        let is_same = earlier.as_ref().is_some_and(|it| continues(&contents, it));
         let bytes = contents.files.values().sum();
-        let mut copied_bytes = self.copy(&contents, &files, objects, &mut meter)?;
+        let mut meter = Meter::new(self.settings, self.wanted);
+        meter.begin(BackupPhase::Copying, bytes);
+        let mut files = BTreeMap::new();
+        let mut copied_bytes = 0;
+        for (&name, &length) in &contents.files {
+            let known = earlier.as_mut().and_then(|it| it.files.get_mut(&name));
+            let known = Known {
+                pieces: known.map(mem::take).unwrap_or_default(),
+                is_same,
+            };
+            let mut file = Source::new(&contents, name);
+            let pieces = compare(&mut file, length, &known, &objects, &mut meter)?;
+            copied_bytes += self.copy(&mut file, &pieces, &mut objects, &mut meter)?;
+            files.insert(name, pieces);
+        }
         let now = self.settings.runtime.unix_time();
         let manifest = BackupManifest {
             created: Duration::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
@@ -91,6 +102,10 @@ impl Creation<'_> {
             state: contents.state,
         };
         let encoded = manifest.encode(number);
+        if encoded.len() > MANIFEST_BYTES_MAX {
+            let message = "the database has too many files for a backup";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         assert!(
             BackupManifest::decode(number, &encoded).as_ref().ok() == Some(&manifest),
             "the manifest of a backup reads back as it was written"
@@ -107,74 +122,42 @@ impl Creation<'_> {
         })
     }
 
-    /// The pieces of all files.
-    fn compare(
-        contents: &Contents<'_>,
-        mut earlier: Option<BackupManifest>,
-        objects: &Objects,
-        meter: &mut Meter<'_>,
-    ) -> Result<BTreeMap<FileName, Vec<Piece>>> {
-        meter.begin(BackupPhase::Comparing, contents.files.values().sum());
-        let mut files = BTreeMap::new();
-        for (&name, &length) in &contents.files {
-            let known = earlier.as_mut().and_then(|earlier| {
-                let pieces = mem::take(earlier.files.get_mut(&name)?);
-                let is_same = earlier.instance == contents.instance;
-                Some(Known { pieces, is_same })
-            });
-            let pieces = compare(contents, name, length, known.as_ref(), objects, meter)?;
-            files.insert(name, pieces);
-        }
-        Ok(files)
-    }
-
-    /// Copies the pieces of `files` that the store lacks, and returns their bytes.
+    /// Copies the pieces of `file` that the store lacks, and returns their bytes.
     fn copy(
         &self,
-        contents: &Contents<'_>,
-        files: &BTreeMap<FileName, Vec<Piece>>,
-        mut objects: Objects,
+        file: &mut Source<'_>,
+        pieces: &[Piece],
+        objects: &mut Objects,
         meter: &mut Meter<'_>,
     ) -> Result<u64> {
-        let missing = files
-            .values()
-            .flatten()
-            .filter(|piece| !objects.has(**piece));
-        let missing: BTreeSet<&Piece> = missing.collect();
-        let bytes = missing.iter().map(|piece| piece.length).sum();
-        meter.begin(BackupPhase::Copying, bytes);
-        for (&name, pieces) in files {
-            let mut file = None;
-            let mut offset = 0;
-            for &piece in pieces {
-                let end = offset + piece.length;
-                if !objects.has(piece) {
-                    let file = match &mut file {
-                        Some(file) => file,
-                        none => none.insert(open(contents, name)?),
-                    };
-                    let part = file.part(offset, end, meter);
-                    let mut checked = Checked::new(part, piece, name.to_string());
-                    self.store.put(&piece.to_string(), &mut checked)?;
-                    objects.pieces.insert(piece, piece.length);
-                }
-                offset = end;
+        let (mut offset, mut copied) = (0, 0);
+        for &piece in pieces {
+            let end = offset + piece.length;
+            if !objects.has(piece) {
+                meter.expect(piece.length);
+                let name = file.name.to_string();
+                let mut checked = Checked::new(file.part(offset, end, meter)?, piece, name);
+                self.store.put(&piece.to_string(), &mut checked)?;
+                objects.pieces.insert(piece, piece.length);
+                copied += piece.length;
             }
+            offset = end;
         }
-        Ok(bytes)
+        Ok(copied)
     }
 
-    /// The newest backup whose manifest can be read.
-    fn newest_sound(&self, objects: &Objects) -> Result<Option<BackupManifest>> {
-        for &number in objects.backups.iter().rev() {
-            match read_manifest(self.store, number) {
-                Ok(manifest) => return Ok(Some(manifest)),
-                Err(error) if is_damage(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
+    /// The newest backup whose manifest can be read: without one, all files are read.
+    fn newest_readable(&self, objects: &Objects) -> Option<BackupManifest> {
+        let mut newest = objects.backups.iter().rev();
+        newest.find_map(|number| read_manifest(self.store, *number).ok())
     }
+}
+
+/// Whether `earlier` is a backup of the same open of the database. The numbers of an open only grow.
+fn continues(contents: &Contents<'_>, earlier: &BackupManifest) -> bool {
+    earlier.instance == contents.instance
+        && earlier.sequence <= contents.sequence
+        && earlier.state.next_id <= contents.state.next_id
 }
 
 /// The pieces that an earlier backup has of a file of the same name.
@@ -184,48 +167,68 @@ struct Known {
     is_same: bool,
 }
 
-/// The pieces of the file `name`.
-fn compare(
-    contents: &Contents<'_>,
+/// A file of the database, which is opened when it is read.
+struct Source<'a> {
+    open: &'a OpenFile<'a>,
     name: FileName,
+    file: Option<DatabaseFile>,
+}
+
+impl<'a> Source<'a> {
+    fn new(contents: &'a Contents<'a>, name: FileName) -> Self {
+        Self {
+            open: &*contents.open,
+            name,
+            file: None,
+        }
+    }
+
+    /// The bytes from `offset` up to `end`.
+    fn part<'s, 'm>(
+        &'s mut self,
+        offset: u64,
+        end: u64,
+        meter: &'s mut Meter<'m>,
+    ) -> Result<Part<'s, 'm>> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(DatabaseFile::new((self.open)(self.name)?, self.name)),
+        };
+        Ok(file.part(offset, end, meter))
+    }
+}
+
+/// The pieces of the first `length` bytes of `file`.
+fn compare(
+    file: &mut Source<'_>,
     length: u64,
-    known: Option<&Known>,
+    known: &Known,
     objects: &Objects,
     meter: &mut Meter<'_>,
 ) -> Result<Vec<Piece>> {
     let (mut pieces, mut offset) = (Vec::new(), 0);
-    let mut file = None;
-    let mut read = |start: u64, end: u64, meter: &mut Meter<'_>| {
-        let file = match &mut file {
-            Some(file) => file,
-            none => none.insert(open(contents, name)?),
-        };
-        piece_of(&mut file.part(start, end, meter), end - start)
-    };
-    for piece in known.into_iter().flat_map(|known| &known.pieces) {
+    for &piece in &known.pieces {
         let end = offset + piece.length;
         if end > length {
             break;
         }
-        let is_same = known.is_some_and(|known| known.is_same);
-        if is_same && objects.has(*piece) {
+        if known.is_same && objects.has(piece) {
             meter.skip(piece.length)?;
-        } else if read(offset, end, meter)? != *piece {
+        } else if piece_of(&mut file.part(offset, end, meter)?, piece.length)? != piece {
+            // The rest is read from here on.
+            meter.expect(piece.length);
             break;
         }
-        pieces.push(*piece);
+        pieces.push(piece);
         offset = end;
     }
     if offset < length && pieces.len() >= PIECES_MAX {
+        meter.expect(offset);
         (pieces, offset) = (Vec::new(), 0);
     }
     if offset < length {
-        pieces.push(read(offset, length, meter)?);
+        let mut rest = file.part(offset, length, meter)?;
+        pieces.push(piece_of(&mut rest, length - offset)?);
     }
     Ok(pieces)
-}
-
-fn open(contents: &Contents<'_>, name: FileName) -> Result<DatabaseFile> {
-    let (file, path) = (contents.open)(name)?;
-    Ok(DatabaseFile::new(file, path))
 }

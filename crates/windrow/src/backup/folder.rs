@@ -7,6 +7,8 @@
 //! - I1. A name of an object stands for all of its bytes, and these are durable before the name is.
 //! - I2. What an open for writing finds is durable when the open returns: a process may have ended before its last sync
 //!   of the folder.
+//! - I3. After a failed sync of the folder nothing is changed: another sync might succeed without making durable what the
+//!   first one has lost.
 //!
 //! Concurrency: a writer locks the folder alone, readers share it.
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use super::names::ObjectName;
 use super::store::{BackupStore, ByteSource, StoredObject};
+use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::vfs::{File, FileWriter, LockGuard, OpenMode, Vfs};
@@ -32,6 +35,8 @@ pub struct FolderStore {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
     is_read_only: bool,
+    /// A sync of the folder has failed.
+    is_uncertain: AtomicBool,
     /// `None` if an open for reading has found nothing to lock.
     _lock: Option<Box<dyn LockGuard>>,
 }
@@ -61,6 +66,7 @@ impl FolderStore {
             vfs,
             path: path.to_owned(),
             is_read_only: false,
+            is_uncertain: AtomicBool::new(false),
             _lock: Some(lock),
         })
     }
@@ -88,6 +94,7 @@ impl FolderStore {
             vfs,
             path: path.to_owned(),
             is_read_only: true,
+            is_uncertain: AtomicBool::new(false),
             _lock: lock,
         })
     }
@@ -100,7 +107,20 @@ impl FolderStore {
             );
             return Err(Error::new(ErrorKind::ReadOnly, message));
         }
+        if self.is_uncertain.load(Ordering::Acquire) {
+            let message = format!(
+                "a sync of {} has failed, so these backups are changed only after they have been opened again",
+                self.path.display()
+            );
+            return Err(Error::new(ErrorKind::Poisoned, message));
+        }
         Ok(())
+    }
+
+    /// Makes the names durable, or lets nothing rely on them (I3).
+    fn sync(&self) -> Result<()> {
+        sync_folder(&*self.vfs, &self.path)
+            .inspect_err(|_| self.is_uncertain.store(true, Ordering::Release))
     }
 
     /// Writes `content` to the new file `path` and syncs it, but not its name.
@@ -134,8 +154,8 @@ impl BackupStore for FolderStore {
             drop(self.vfs.remove(&unfinished));
             return Err(error);
         }
-        sync_folder(&*self.vfs, &self.path).inspect_err(|_| {
-            // Another sync might succeed without making the name durable, so nothing may rely on it.
+        self.sync().inspect_err(|_| {
+            // So that a failed backup is not listed.
             drop(self.vfs.remove(&path));
         })
     }
@@ -178,7 +198,7 @@ impl BackupStore for FolderStore {
                 _ => {}
             }
         }
-        sync_folder(&*self.vfs, &self.path)
+        self.sync()
     }
 }
 

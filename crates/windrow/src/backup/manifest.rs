@@ -17,7 +17,7 @@ use crate::codec::Reader;
 use crate::codec::checksum::long_checksum;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
-use crate::manifest::names::FileName;
+use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{Edit, ManifestState, Record};
 
 /// The first bytes.
@@ -28,6 +28,9 @@ const VERSION: u32 = 1;
 
 /// The bytes of the checksum, which ends the manifest.
 const CHECKSUM_BYTES: usize = 8;
+
+/// The longest manifest: about half a million tables.
+pub(super) const MANIFEST_BYTES_MAX: usize = 256 << 20;
 
 /// The longest name of a file.
 const NAME_BYTES_MAX: usize = 64;
@@ -84,6 +87,16 @@ impl BackupManifest {
         bytes
     }
 
+    /// Refuses what cannot be the beginning of the manifest of backup `number`.
+    pub(super) fn check_beginning(number: u64, bytes: &[u8]) -> Result<()> {
+        let is_manifest = bytes.iter().zip(&MAGIC).all(|(own, magic)| own == magic);
+        if is_manifest && bytes.len() <= MANIFEST_BYTES_MAX {
+            return Ok(());
+        }
+        let file = ObjectName::Manifest(number).to_string();
+        Err(Error::corruption(&file, 0, "it is no manifest of a backup"))
+    }
+
     /// Reads the manifest of backup `number`.
     ///
     /// # Errors
@@ -93,9 +106,7 @@ impl BackupManifest {
         let damage = |what: &str| Error::corruption(&file, 0, what);
         let length = bytes.len().saturating_sub(CHECKSUM_BYTES);
         let (body, sum) = bytes.split_at(length);
-        if !body.starts_with(&MAGIC) {
-            return Err(damage("it is no manifest of a backup"));
-        }
+        Self::check_beginning(number, bytes)?;
         if sum != long_checksum(number, body).to_le_bytes() {
             return Err(damage("its checksum is wrong"));
         }
@@ -106,6 +117,12 @@ impl BackupManifest {
 
     /// I2.
     fn check(&self) -> std::result::Result<(), String> {
+        if self.state.next_id >= FILE_NUMBER_MAX / 2 {
+            let number = self.state.next_id;
+            return Err(format!(
+                "it has a number that no database reaches: {number}"
+            ));
+        }
         let logs = self.state.logs.iter().copied().map(FileName::Wal);
         let ends = |name: &FileName| self.state.log_ends.get(&name.number()?).copied();
         let logs = logs.map(|name| (name, ends(&name)));

@@ -50,8 +50,7 @@ use transfer::{Meter, Settings};
 
 /// Backups of databases in one store.
 ///
-/// [`Db::backup`](crate::Db::backup) makes one. A store may have backups of several databases. `docs/backup.md` describes
-/// them.
+/// [`Db::backup`](crate::Db::backup) makes one. Each database has a store of its own. `docs/backup.md` describes them.
 ///
 /// ```
 /// # fn main() -> windrow::Result<()> {
@@ -128,7 +127,8 @@ impl Backups {
         self
     }
 
-    /// Calls `listener` on the thread of a call as it goes on, after 256 KiB at most. It must not use these backups.
+    /// Calls `listener` on the thread of a call as it goes on: after each 256 KiB that are read, and each piece that need
+    /// not be read. It must not use these backups.
     #[must_use]
     pub fn with_progress(
         mut self,
@@ -161,11 +161,20 @@ impl Backups {
         check::list(&*self.store)
     }
 
-    /// Reads all bytes of backup `number`, or of all backups, and compares them with their checksums. The report lists
-    /// damage.
+    /// The number of the newest backup, whatever its state; `None` if there is none.
     ///
     /// # Errors
-    /// `NotFound` if there is no such backup; `Io`.
+    /// `Io`.
+    pub fn newest(&self) -> Result<Option<u64>> {
+        let _in_use = self.in_use.lock();
+        Ok(Objects::list(&*self.store)?.backups.last().copied())
+    }
+
+    /// Reads all bytes of backup `number`, or of all backups, and compares them with their checksums. The report lists
+    /// what is damaged or could not be read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such backup; `Io` if the store cannot be listed.
     pub fn verify(&self, number: Option<u64>) -> Result<BackupCheck> {
         let _in_use = self.in_use.lock();
         let mut meter = Meter::new(&self.settings, &|| Ok(()));
@@ -175,8 +184,9 @@ impl Backups {
     /// Writes the database of backup `number` to the folder `target`, which must be empty or missing. Its state is that
     /// of the moment at which the backup was made.
     ///
-    /// All bytes are checked. After an error or a crash the folder does not open as a database; after an error it is empty,
-    /// except for the lock, as far as its files could be removed.
+    /// All bytes are checked. After an error or a crash the folder is empty except for the lock, or does not open as a
+    /// database, or, if only the last step was interrupted, holds the whole database. After an error its files are removed,
+    /// as far as they can be.
     ///
     /// # Errors
     /// `NotFound` if there is no such backup; `Corruption`, which names the backup and what of it is damaged;
@@ -187,7 +197,7 @@ impl Backups {
     pub fn restore(&self, number: u64, target: impl AsRef<Path>) -> Result<()> {
         let _in_use = self.in_use.lock();
         let store = &*self.store;
-        let manifest = Objects::list(store)?.sound_backup(store, number)?;
+        let manifest = Objects::list(store)?.whole_backup(store, number)?;
         let mut meter = Meter::new(&self.settings, &|| Ok(()));
         let target = target.as_ref();
         restore::restore(store, number, manifest, &self.vfs, target, &mut meter)
@@ -196,8 +206,9 @@ impl Backups {
     /// Removes backups, and the pieces that no other backup needs. If it is interrupted, the next purge does the rest.
     ///
     /// # Errors
-    /// `InvalidArgument` for [`Purge::KeepNewest`] of 0; `NotFound` if there is no such backup; `Corruption` or
-    /// `Unsupported` if a choice by number or age finds a backup that cannot be read: nothing is removed; `ReadOnly`; `Io`.
+    /// `InvalidArgument` for [`Purge::KeepNewest`] of 0; `NotFound` if there is no such backup; `Corruption`, `Unsupported`
+    /// or `Io` if a choice by count or age finds a backup that cannot be read: nothing is removed; `ReadOnly`; `Poisoned`
+    /// after a failed sync of the store; `Io`.
     ///
     /// # Durability
     /// The removal is durable when this returns.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::manifest::BackupManifest;
 use super::names::{ObjectName, Piece};
 use super::store::{BackupStore, ByteSource};
-use super::transfer::{Checked, Meter, Metered, is_damage, pass_all};
+use super::transfer::{Checked, Meter, Metered, pass_all};
 use crate::base::{Error, ErrorKind, Result};
 
 /// A message names so many backups at most.
@@ -60,26 +60,31 @@ impl Objects {
     /// The manifest of backup `number`, all of whose pieces are there.
     ///
     /// # Errors
-    /// `NotFound` if there is no such backup; `Corruption`, which names what is damaged; `Unsupported`; `Io`.
-    pub(super) fn sound_backup(
+    /// `NotFound` if there is no such backup; otherwise an error that names the backup and what of it cannot be used:
+    /// `Corruption`, `Unsupported` or `Io`.
+    pub(super) fn whole_backup(
         &self,
         store: &dyn BackupStore,
         number: u64,
     ) -> Result<BackupManifest> {
         self.check_exists(number)?;
         let manifest = read_manifest(store, number)?;
+        self.check_whole(number, &manifest)?;
+        Ok(manifest)
+    }
+
+    /// # Errors
+    /// `Corruption` that names backup `number` and a piece that is not there.
+    pub(super) fn check_whole(&self, number: u64, manifest: &BackupManifest) -> Result<()> {
         let missing = manifest.pieces().find(|piece| !self.has(*piece));
-        match missing {
-            None => Ok(manifest),
-            Some(piece) => {
-                let what = match self.pieces.get(&piece) {
-                    None => "it is missing",
-                    Some(_) => "it has another length than its name says",
-                };
-                let error = Error::corruption(&piece.to_string(), 0, what);
-                Err(of_backup(number, error))
-            }
-        }
+        missing.map_or(Ok(()), |piece| {
+            let what = match self.pieces.get(&piece) {
+                None => "it is missing",
+                Some(_) => "it has another length than its name says",
+            };
+            let error = Error::corruption(&piece.to_string(), 0, what);
+            Err(of_backup(number, error))
+        })
     }
 
     fn existing(&self) -> String {
@@ -96,18 +101,21 @@ impl Objects {
     }
 }
 
-/// The manifest of backup `number`.
+/// The manifest of backup `number`. Of a file that is none it reads only the beginning.
 ///
 /// # Errors
-/// `Corruption` and `Unsupported` name the backup; `NotFound`; `Io`.
+/// `Corruption`, `Unsupported` or `Io`, which name the backup.
 pub(super) fn read_manifest(store: &dyn BackupStore, number: u64) -> Result<BackupManifest> {
-    let name = ObjectName::Manifest(number).to_string();
-    let mut bytes = Vec::new();
-    pass_all(&mut *store.get(&name)?, |piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    BackupManifest::decode(number, &bytes).map_err(|error| of_backup(number, error))
+    let read = || {
+        let name = ObjectName::Manifest(number).to_string();
+        let mut bytes = Vec::new();
+        pass_all(&mut *store.get(&name)?, |piece| {
+            bytes.extend_from_slice(piece);
+            BackupManifest::check_beginning(number, &bytes)
+        })?;
+        BackupManifest::decode(number, &bytes)
+    };
+    read().map_err(|error| of_backup(number, error))
 }
 
 /// The bytes of `piece`, checked.
@@ -124,13 +132,9 @@ pub(super) fn get_piece<'a, 'm>(
     Ok(Checked::new(Metered { source, meter }, piece, name))
 }
 
-/// `error` with the backup that it is about, if it says that stored bytes cannot be used.
+/// `error` with the backup that it is about.
 pub(super) fn of_backup(number: u64, error: Error) -> Error {
-    if is_damage(&error) {
-        error.context(format_args!("backup {number} cannot be used"))
-    } else {
-        error
-    }
+    error.context(format_args!("backup {number} cannot be used"))
 }
 
 /// Bytes in memory.

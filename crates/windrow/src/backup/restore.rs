@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::manifest::BackupManifest;
 use super::names::Piece;
-use super::objects::{get_piece, of_backup};
+use super::objects::get_piece;
 use super::store::BackupStore;
 use super::transfer::{BackupPhase, Meter, pass_all};
 use crate::base::{FileNumber, Result};
@@ -36,8 +36,9 @@ pub(super) fn restore(
             let path = target.join(name.to_string());
             let mut file = FileWriter::create(&**vfs, path)?;
             for &piece in pieces {
-                copy_piece(store, piece, &mut file, meter)
-                    .map_err(|error| of_backup(number, error))?;
+                copy_piece(store, piece, &mut file, meter).map_err(|error| {
+                    error.context(format_args!("backup {number} is not restored"))
+                })?;
             }
             file.sync()?;
         }

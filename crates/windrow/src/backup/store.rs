@@ -31,8 +31,9 @@ pub struct StoredObject {
 /// An implementation for another place needs no knowledge of the objects. It promises:
 /// - An object is there as a whole or not at all, also after a crash.
 /// - What a call has done is durable when the call returns.
-/// - Everything that [`list`](Self::list) shows before the first call that changes something is durable before that
-///   call returns.
+/// - What [`list`](Self::list) shows, and what it does not show, is durable before a later call changes anything. After an
+///   error that leaves this open, an implementation refuses changes.
+/// - A call ends: a place that may not answer needs a time-out. A close of the database waits for the call.
 ///
 /// Nobody else changes the store meanwhile: an implementation for a place that several processes reach has a lock.
 pub trait BackupStore: Send + Sync + Debug {
@@ -49,6 +50,9 @@ pub trait BackupStore: Send + Sync + Debug {
     fn get(&self, name: &str) -> Result<Box<dyn ByteSource + '_>>;
 
     /// All objects, in no particular order. Other names than those of objects of backups may be among them.
+    ///
+    /// # Errors
+    /// `Io`.
     fn list(&self) -> Result<Vec<StoredObject>>;
 
     /// Deletes the objects of these names, in any order; names that are not there count as deleted.

@@ -3,7 +3,6 @@
 //! Concurrency: none; each transfer belongs to one call.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use super::names::Piece;
 use super::store::ByteSource;
 use crate::base::{Error, ErrorKind, Result, TokenBucket};
 use crate::codec::checksum::ContentChecksum;
+use crate::manifest::names::FileName;
 use crate::runtime::Runtime;
 use crate::vfs::{File, Footprint};
 
@@ -24,9 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BackupPhase {
-    /// It reads files of the database to find those that the store has.
-    Comparing,
-    /// It copies pieces to the store.
+    /// It compares files of the database with the store, and copies what the store lacks.
     Copying,
     /// It reads pieces of the store to check them.
     Verifying,
@@ -42,7 +40,8 @@ pub struct BackupProgress {
     pub phase: BackupPhase,
     /// The bytes of this phase that are done.
     pub done: u64,
-    /// All bytes of this phase.
+    /// All bytes of this phase, as far as they are known: a backup adds those that it has to read a second time, to copy
+    /// them.
     pub total: u64,
 }
 
@@ -82,7 +81,7 @@ impl<'a> Meter<'a> {
             wanted,
             bucket: TokenBucket::default(),
             progress: BackupProgress {
-                phase: BackupPhase::Comparing,
+                phase: BackupPhase::Copying,
                 done: 0,
                 total: 0,
             },
@@ -99,10 +98,15 @@ impl<'a> Meter<'a> {
         (self.settings.listener)(self.progress);
     }
 
+    /// Adds `bytes` to the phase.
+    pub(super) fn expect(&mut self, bytes: u64) {
+        self.progress.total = self.progress.total.saturating_add(bytes);
+    }
+
     /// Counts `bytes` as done that nobody had to read.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<()> {
         (self.wanted)()?;
-        self.progress.done += bytes;
+        self.progress.done = self.progress.done.saturating_add(bytes);
         (self.settings.listener)(self.progress);
         Ok(())
     }
@@ -130,13 +134,13 @@ impl<'a> Meter<'a> {
 /// A file of a database, up to the length that counts. The page cache stays as it is.
 pub(super) struct DatabaseFile {
     file: Footprint,
-    path: PathBuf,
+    name: FileName,
 }
 
 impl DatabaseFile {
-    pub(super) fn new(file: Arc<dyn File>, path: PathBuf) -> Self {
+    pub(super) fn new(file: Arc<dyn File>, name: FileName) -> Self {
         let file = Footprint::new(file);
-        Self { file, path }
+        Self { file, name }
     }
 
     /// The bytes from `offset` up to `end`.
@@ -168,10 +172,10 @@ impl ByteSource for Part<'_, '_> {
         let length = buffer.len().min(BUFFER_BYTES) as u64;
         let next = self.end.min(self.offset + length);
         let count = usize::try_from(next - self.offset).unwrap_or(0);
-        let DatabaseFile { file, path } = self.file;
+        let DatabaseFile { file, name } = self.file;
         file.pass(self.offset);
         file.read_exact_at(&mut buffer[..count], self.offset)
-            .map_err(|error| Error::io("read", path, error))?;
+            .map_err(|error| Error::read(&name.to_string(), self.offset, error))?;
         if next < self.end {
             file.ask_ahead(next..self.end.min(next + BUFFER_BYTES as u64));
         }
@@ -190,10 +194,20 @@ pub(super) struct Metered<'a, 'm> {
 impl ByteSource for Metered<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let length = buffer.len().min(BUFFER_BYTES);
-        let count = self.source.read(&mut buffer[..length])?;
+        let count = read(&mut *self.source, &mut buffer[..length])?;
         self.meter.pass(count as u64)?;
         Ok(count)
     }
+}
+
+/// `source.read(buffer)`, of a source that may be wrong.
+fn read(source: &mut dyn ByteSource, buffer: &mut [u8]) -> Result<usize> {
+    let count = source.read(buffer)?;
+    if count > buffer.len() {
+        let message = "a store of backups has given more bytes than it was asked for";
+        return Err(Error::new(ErrorKind::Io, message));
+    }
+    Ok(count)
 }
 
 /// The bytes of a piece. Others than those of its name are an error before the last of them is read.
@@ -267,23 +281,9 @@ pub(super) fn pass_all(
 ) -> Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        match source.read(&mut buffer)? {
+        match read(source, &mut buffer)? {
             0 => return Ok(()),
             count => take(&buffer[..count])?,
         }
-    }
-}
-
-/// Whether `error` says that stored bytes cannot be used, and not that a device or the machine failed.
-pub(super) fn is_damage(error: &Error) -> bool {
-    use ErrorKind::{Corruption, NotFound, Unsupported};
-    matches!(error.kind(), Corruption | NotFound | Unsupported)
-}
-
-/// `read`, with the errors apart that say that stored bytes cannot be used.
-pub(super) fn usable<T>(read: Result<T>) -> Result<Result<T>> {
-    match read {
-        Err(error) if !is_damage(&error) => Err(error),
-        read => Ok(read),
     }
 }

@@ -38,7 +38,8 @@ pub trait Runtime: Send + Sync + Debug {
     /// Blocks the calling thread for `duration`.
     fn sleep(&self, duration: Duration);
 
-    /// A random number; no security is claimed.
+    /// A random number; no security is claimed. The numbers of two runtimes differ: by them a backup knows whether it has
+    /// the same open of a database before it.
     fn random(&self) -> u64;
 
     /// Starts `count` workers that each repeat `while work.wait() { work.run_one(); }`; fewer if the system

@@ -24,6 +24,7 @@ impl Bars {
             ended.finish_and_clear();
         }
         if let Some((_, bar)) = &*bar {
+            bar.set_length(progress.total);
             bar.set_position(progress.done);
         }
     }
@@ -39,7 +40,6 @@ impl Bars {
 
 fn begin(progress: BackupProgress) -> ProgressBar {
     let what = match progress.phase {
-        BackupPhase::Comparing => "comparing",
         BackupPhase::Copying => "copying",
         BackupPhase::Verifying => "verifying",
         _ => "restoring",

@@ -93,6 +93,10 @@ fn a_crash_leaves_all_of_a_backup_or_none() {
         }
     }
     assert!(with > 2 && without > 100, "{with} and {without}");
+    // It is durable when the call returns.
+    let disk = SimDisk::from_image(steps.last().unwrap().1.crash(CrashPolicy::DropUnsynced));
+    let backups = backups(&disk, &SteppedRuntime::new(2)).unwrap();
+    assert_eq!(numbers(&backups), [1, 2, 3]);
 }
 
 /// A process ends after it has renamed an object. The next one finds the object, which is not durable yet.
@@ -180,6 +184,8 @@ fn a_crash_during_a_purge_leaves_whole_backups() {
         "{before} of {}",
         steps.len()
     );
+    let disk = SimDisk::from_image(steps.last().unwrap().1.crash(CrashPolicy::DropUnsynced));
+    assert_eq!(files(&disk, BACKUPS), left);
 }
 
 #[test]
@@ -214,4 +220,7 @@ fn a_crash_leaves_all_of_a_restored_database_or_none_that_opens() {
         complete > 3 && incomplete > 50,
         "{complete} and {incomplete}"
     );
+    let disk = SimDisk::from_image(steps.last().unwrap().1.crash(CrashPolicy::DropUnsynced));
+    let db = open(&disk, &SteppedRuntime::new(2), RESTORED).unwrap();
+    assert!(contents(&db) == start.states[1]);
 }

@@ -2,8 +2,8 @@
 
 use windrow::ErrorKind;
 use windrow::backup::Purge;
-use windrow_sim::disk::{Effect, Fault, OperationKind};
-use windrow_sim::{SimDisk, SteppedRuntime};
+use windrow_sim::disk::{AfterFailedSync, Effect, Fault, OperationKind};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 use super::{
     BACKUPS, RESTORED, backups, contents, files, numbers, open, remove_all, restored, write,
@@ -60,6 +60,9 @@ fn a_failed_backup_does_not_exist_and_the_next_one_continues() {
         } else {
             assert_eq!(restored(&disk, &backups, 2), second, "{fault}");
         }
+        // After a failed sync of the folder, it is opened again.
+        drop(backups);
+        let backups = super::backups(&disk, &runtime).unwrap();
         // A failed sync of its log poisons a database. Nothing else affects it.
         if db.persist().is_ok() {
             write(&db, 90..95, 0);
@@ -143,12 +146,74 @@ fn a_failed_purge_leaves_whole_backups_and_can_be_repeated() {
         assert!(made.is_ok() || happened);
         let left = numbers(&backups);
         assert!(left.contains(&3), "{left:?} after {fault}");
+        drop(backups);
+        let backups = super::backups(&disk, &runtime).unwrap();
         backups.purge(Purge::KeepNewest(1)).unwrap();
         assert_eq!(numbers(&backups), [3]);
         assert_eq!(restored(&disk, &backups, 3), expected, "{fault}");
         happened
     });
     assert!(failures > 10, "{failures}");
+}
+
+/// What the failed sync would have made durable may be lost, even if a later sync succeeds.
+#[test]
+fn after_a_failed_sync_of_the_folder_nothing_relies_on_it() {
+    let mut refused = 0;
+    for after in [
+        AfterFailedSync::LostAtCrash,
+        AfterFailedSync::Reverted,
+        AfterFailedSync::Durable,
+    ] {
+        for is_purge in [false, true] {
+            for at in 0.. {
+                let disk = SimDisk::new();
+                let runtime = SteppedRuntime::new(1);
+                let db = open(&disk, &runtime, FOLDER).unwrap();
+                let backups = backups(&disk, &runtime).unwrap();
+                let mut states = Vec::new();
+                for round in 0..2 {
+                    write(&db, round * 40..round * 40 + 40, 0);
+                    db.wait_idle().unwrap();
+                    db.backup(&backups).unwrap();
+                    states.push(contents(&db));
+                }
+                write(&db, 80..100, 0);
+                states.push(contents(&db));
+                let call = || {
+                    if is_purge {
+                        backups.purge(Purge::KeepNewest(1)).map(drop)
+                    } else {
+                        db.backup(&backups).map(drop)
+                    }
+                };
+                disk.set_faults([Fault::io(OperationKind::SyncDir, at).then(after)]);
+                let made = call();
+                let happened = !disk.fault_log().is_empty();
+                disk.set_faults([]);
+                if !happened {
+                    made.unwrap();
+                    break;
+                }
+                assert_eq!(made.unwrap_err().kind(), ErrorKind::Io);
+                for made in [call(), backups.purge(Purge::Backup(2)).map(drop)] {
+                    refused += usize::from(made.is_err_and(|it| it.kind() == ErrorKind::Poisoned));
+                }
+                for policy in [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll]
+                    .into_iter()
+                    .chain((0..4).map(CrashPolicy::Random))
+                {
+                    let disk = SimDisk::from_image(disk.image().crash(policy));
+                    let backups = super::backups(&disk, &runtime).unwrap();
+                    for number in numbers(&backups) {
+                        let state = &states[usize::try_from(number).unwrap() - 1];
+                        assert_eq!(restored(&disk, &backups, number), *state, "{at} {after:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 30, "{refused}");
 }
 
 /// The device loses a write, or writes elsewhere. Nothing reports it, and no restore makes a wrong database of it.

@@ -6,7 +6,6 @@
 //! except while the files are taken. Compactions cannot free the files that they replace before the backup has ended.
 
 use std::mem;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::held_files::HeldFiles;
@@ -20,11 +19,16 @@ impl Engine {
     /// Makes a backup of everything committed so far.
     pub(crate) fn back_up(&self, backups: &Backups) -> Result<BackupReport> {
         self.check_writable()?;
-        let Some(running) = self.signal.begin_job() else {
-            return Err(Error::closed());
+        // A backup that waits for its turn is no job: a close does not wait for what is before it.
+        let mut running = None;
+        let hold = || {
+            running = Some(self.signal.begin_job().ok_or_else(Error::closed)?);
+            self.contents()
         };
-        let made = backups.create(|| self.contents(), &|| self.check_cancelled());
-        running.end_unchanged();
+        let made = backups.create(hold, &|| self.check_cancelled());
+        if let Some(running) = running {
+            running.end_unchanged();
+        }
         made
     }
 
@@ -43,7 +47,7 @@ impl Engine {
     }
 
     /// Opens a file of `held`. A log may have lost its name.
-    fn open_held(&self, held: &HeldFiles, name: FileName) -> Result<(Arc<dyn File>, PathBuf)> {
+    fn open_held(&self, held: &HeldFiles, name: FileName) -> Result<Arc<dyn File>> {
         let path = self.path_of(name);
         let log = held
             .logs
@@ -53,8 +57,7 @@ impl Engine {
             Some(log) => Ok(Arc::clone(&log.file)),
             None => self.options.vfs.open(&path, OpenMode::Read),
         };
-        let file = file.map_err(|error| Error::open(&name.to_string(), &path, error))?;
-        Ok((file, path))
+        file.map_err(|error| Error::open(&name.to_string(), &path, error))
     }
 
     /// The number by which a backup knows another one of the same open of the database.
