@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use windrow::backup::Backups;
 use windrow::inspect::{self, Field};
 use windrow::operators::Append;
 use windrow::{
@@ -119,6 +120,49 @@ fn sound_files_are_shown_while_the_database_is_open() {
     let shown = logs.concat();
     assert!(shown.contains(r#"  value: key "tab\there", value_bytes 1, sequence 202, keyspace 1"#));
     assert!(shown.contains(r#"  tombstone: key "key008", sequence 203, keyspace 1"#));
+}
+
+#[test]
+fn the_manifest_of_a_backup_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = build(&folder.path().join("db"));
+    let store = folder.path().join("backups");
+    let backups = Backups::open(&store).unwrap();
+    let made = db.backup(&backups).unwrap();
+    let path = newest(&store, ".backup");
+    let (shown, outcome) = dump(&path);
+    outcome.unwrap();
+    assert!(
+        shown.starts_with("backup: number 1, unix_milliseconds 1"),
+        "{shown}"
+    );
+    let files = format!(
+        "sequence {}, files {}, bytes {}\n",
+        made.sequence, made.files, made.bytes
+    );
+    assert!(shown.contains(&files), "{shown}");
+    assert_eq!(lines_with(&shown, "file: name ") as u64, made.files);
+    assert!(
+        shown.contains("  file: name 000002.wal, pieces 1\n"),
+        "{shown}"
+    );
+    for line in shown.lines().filter(|line| line.starts_with("    piece: ")) {
+        let name = line.strip_prefix("    piece: name ").unwrap();
+        assert!(store.join(name).exists(), "{line}");
+    }
+    assert!(shown.contains("\nstate: records "), "{shown}");
+    assert!(shown.contains("  create_keyspace: keyspace 1, name letters\n"));
+
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[30] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let (shown, outcome) = dump(&path);
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Corruption);
+    assert_eq!(shown.lines().count(), 1, "{shown}");
+    assert!(shown.contains("000001.backup"), "{shown}");
+    // Pieces are parts of files.
+    let (_, outcome) = dump(&newest(&store, ".piece"));
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]

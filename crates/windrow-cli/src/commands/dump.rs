@@ -1,4 +1,4 @@
-//! `dump`: the content of one file of a database, for people who want to see what the bytes mean.
+//! `dump`: the content of one file of a database or of a folder of backups, for people who want to see what the bytes mean.
 
 use std::fs;
 use std::io;
@@ -20,9 +20,10 @@ shown as not verified: their checksums need the keys, which the tables hold.
 
 Examples:
   windrow dump shop.db/CURRENT
-  windrow dump shop.db/000004.table --json")]
+  windrow dump shop.db/000004.table --json
+  windrow dump /mnt/backups/shop/000003.backup")]
 pub(crate) struct DumpArgs {
-    /// A table, a value file, a log, a manifest or CURRENT
+    /// A table, a value file, a log, a manifest, CURRENT, or the manifest of a backup
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

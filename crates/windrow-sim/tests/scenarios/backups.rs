@@ -1,10 +1,12 @@
 //! Backups: what they copy, beside which work, of which databases, and at which rate.
 //!
-//! [`crashes`] lets the power fail, [`damage`] and [`faults`] change bytes and fail operations.
+//! [`crashes`] lets the power fail, [`damage`] and [`faults`] change bytes and fail operations, [`histories`] writes
+//! at random.
 
 mod crashes;
 mod damage;
 mod faults;
+mod histories;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

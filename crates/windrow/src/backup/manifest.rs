@@ -30,40 +30,40 @@ const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The longest manifest: about half a million tables.
-pub(super) const MANIFEST_BYTES_MAX: usize = 256 << 20;
+pub(crate) const MANIFEST_BYTES_MAX: usize = 256 << 20;
 
 /// The longest name of a file.
 const NAME_BYTES_MAX: usize = 64;
 
 /// The manifest of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BackupManifest {
+pub(crate) struct BackupManifest {
     /// When it was made, since the start of 1970, in whole milliseconds.
-    pub(super) created: Duration,
+    pub(crate) created: Duration,
     /// The open of the database that it was made in.
-    pub(super) instance: u128,
+    pub(crate) instance: u128,
     /// The newest sequence number that it holds.
-    pub(super) sequence: SequenceNumber,
+    pub(crate) sequence: SequenceNumber,
     /// The pieces of each file, in their order.
-    pub(super) files: BTreeMap<FileName, Vec<Piece>>,
+    pub(crate) files: BTreeMap<FileName, Vec<Piece>>,
     /// The state of the database's manifest.
-    pub(super) state: ManifestState,
+    pub(crate) state: ManifestState,
 }
 
 impl BackupManifest {
     /// The pieces of all files.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
         self.files.values().flatten().copied()
     }
 
     /// The bytes of all files.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let lengths = self.pieces().map(|piece| piece.length);
         lengths.fold(0, u64::saturating_add)
     }
 
     /// The bytes of the manifest of backup `number`.
-    pub(super) fn encode(&self, number: u64) -> Vec<u8> {
+    pub(crate) fn encode(&self, number: u64) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         let milliseconds = u64::try_from(self.created.as_millis()).unwrap_or(u64::MAX);
@@ -88,7 +88,7 @@ impl BackupManifest {
     }
 
     /// Refuses what cannot be the beginning of the manifest of backup `number`.
-    pub(super) fn check_beginning(number: u64, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn check_beginning(number: u64, bytes: &[u8]) -> Result<()> {
         let is_manifest = bytes.iter().zip(&MAGIC).all(|(own, magic)| own == magic);
         if is_manifest && bytes.len() <= MANIFEST_BYTES_MAX {
             return Ok(());
@@ -101,7 +101,7 @@ impl BackupManifest {
     ///
     /// # Errors
     /// `Corruption`, which names the manifest; `Unsupported` for a newer version.
-    pub(super) fn decode(number: u64, bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn decode(number: u64, bytes: &[u8]) -> Result<Self> {
         let file = ObjectName::Manifest(number).to_string();
         let damage = |what: &str| Error::corruption(&file, 0, what);
         let length = bytes.len().saturating_sub(CHECKSUM_BYTES);

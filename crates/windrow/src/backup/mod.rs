@@ -36,6 +36,8 @@ pub use check::{BackupCheck, BackupDamage, BackupInfo, ListedBackup};
 pub use creation::BackupReport;
 pub(crate) use creation::Contents;
 pub use folder::FolderStore;
+pub(crate) use manifest::{BackupManifest, MANIFEST_BYTES_MAX};
+pub(crate) use names::backup_of_manifest;
 pub use purge::{Purge, PurgeReport};
 pub use store::{BackupStore, ByteSource, StoredObject};
 pub use transfer::{BackupPhase, BackupProgress};

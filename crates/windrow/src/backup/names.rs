@@ -6,16 +6,24 @@ use std::fmt;
 
 /// Bytes of one or more files, named by their checksum and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// The [checksum](crate::codec::checksum::ContentChecksum) of the bytes.
-    pub(super) checksum: u128,
+    pub(crate) checksum: u128,
     /// Their number, at least 1.
-    pub(super) length: u64,
+    pub(crate) length: u64,
 }
 
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}-{}.piece", self.checksum, self.length)
+    }
+}
+
+/// The number of the backup whose manifest has this name.
+pub(crate) fn backup_of_manifest(name: &str) -> Option<u64> {
+    match ObjectName::parse(name)? {
+        ObjectName::Manifest(number) => Some(number),
+        ObjectName::Piece(_) => None,
     }
 }
 

@@ -153,6 +153,11 @@ fn framed(name: &'static str, chunk: &log::Record<'_>) -> Record<'static> {
 fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
     let edit = Edit::decode(chunk.payload).map_err(in_chunk(file, chunk))?;
     report.show(&framed("edit", chunk).number("records", edit.records.len() as u64))?;
+    changes(&edit, report)
+}
+
+/// Shows the records of an edit.
+pub(super) fn changes(edit: &Edit, report: &mut Report<'_>) -> Result<()> {
     for record in &edit.records {
         report.show(&change(record).at_depth(1))?;
         match record {

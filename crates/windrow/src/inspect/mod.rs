@@ -1,11 +1,11 @@
-//! Layer 5: the content of one file of a database, for people.
+//! Layer 5: the content of one file of a database, or of the manifest of a backup, for people.
 //!
 //! A visit reads one file and needs only its name. It opens no database, takes no lock and writes
 //! nothing, so the file may belong to an open database. It shows only a part of a log that grows
 //! meanwhile.
 //!
 //! [`visit`] passes the content of a file as [`Record`]s to a visitor, outer records before inner ones.
-//! [`dump`] writes one line per record. `docs/format.md` describes the meaning of the records.
+//! [`dump`] writes one line per record. `docs/format.md` and `docs/backup.md` describe the meaning of the records.
 //!
 //! I1. A visit shows only content that passes its checksum, with one exception: it shows records of value
 //!     files without a key as not verified. It shows damage as a record `damage`, continues behind it if
@@ -13,6 +13,7 @@
 //!
 //! Concurrency: calls share nothing.
 
+mod backups;
 mod logs;
 mod record;
 mod tables;
@@ -22,6 +23,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::backup::backup_of_manifest;
 use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::read_current;
@@ -40,7 +42,7 @@ pub fn dump(path: &Path, out: &mut dyn Write) -> Result<()> {
 /// Passes the content of the file at `path` to `visitor`, record by record.
 ///
 /// # Errors
-/// `InvalidArgument` if the name is not that of a database file with content; `NotFound`; `Corruption` and
+/// `InvalidArgument` if the name is not that of a file with content; `NotFound`; `Corruption` and
 /// `Unsupported`, after all readable content; `Io` if the file cannot be read, or for an error of
 /// `visitor`, which ends the visit.
 pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>) -> Result<()> {
@@ -65,10 +67,13 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::Values(number)) => values::values(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
         Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve) | None => {
-            return Err(Error::invalid_argument(format!(
-                "{} is not a log, a manifest, a table, a value file or CURRENT",
-                path.display()
-            )));
+            let Some(number) = backup_of_manifest(name) else {
+                return Err(Error::invalid_argument(format!(
+                    "{} is not a log, a manifest, a table, a value file, CURRENT or the manifest of a backup",
+                    path.display()
+                )));
+            };
+            backups::manifest(&place, number, &mut report)?;
         }
     }
     report.damage.map_or(Ok(()), Err)

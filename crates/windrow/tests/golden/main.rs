@@ -11,6 +11,7 @@
     reason = "the tests copy the files of databases that are closed"
 )]
 
+mod backups;
 mod expiring;
 mod operands;
 
