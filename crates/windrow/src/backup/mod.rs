@@ -1,11 +1,11 @@
 //! Layer 4: backups of databases.
 //!
-//! A store of backups has objects of two kinds ([`names`]): pieces of files, named by their bytes, and a [`manifest`] for
+//! A store of backups has objects of two kinds (`names`): pieces of files, named by their bytes, and a `manifest` for
 //! each backup, which names its pieces. Backups share pieces, so a new backup copies what has changed since the one
 //! before.
 //!
-//! - [`store`]: where objects go; [`folder`]: a folder for them.
-//! - [`creation`], [`restore`], [`purge`], [`check`]: what is done with backups, on top of [`objects`] and [`transfer`].
+//! - `store`: where objects go; `folder`: a folder for them.
+//! - `creation`, `restore`, `purge`, `check`: what is done with backups, on top of `objects` and `transfer`.
 //!
 //! Invariants:
 //! - I1. A backup exists when its manifest does. All of its pieces are durable before.
