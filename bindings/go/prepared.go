@@ -11,24 +11,15 @@ import "encoding/json"
 // the transaction with its cursors, also after an error: then nothing is prepared. A prepared transaction survives crashes
 // until [DB.CommitPrepared] or [DB.RollbackPrepared] ends it. Until then nobody else changes what it has read or written.
 func (transaction *Transaction) Prepare(name string) error {
-	if err := transaction.ctx.Err(); err != nil {
-		transaction.Rollback()
+	return transaction.finish(func(pointer *C.windrow_transaction) error {
+		err := withText(name, func(name *C.char, failed **C.windrow_error) {
+			C.windrow_transaction_prepare(pointer, name, failed)
+			pointer = nil
+		})
+		// A name with a null byte has not reached C.
+		C.windrow_transaction_roll_back(pointer)
 		return err
-	}
-	transaction.session.Lock()
-	defer transaction.session.Unlock()
-	pointer := transaction.session.end()
-	if pointer == nil {
-		return ErrClosed
-	}
-	transaction.cleanup.Stop()
-	err := withText(name, func(name *C.char, failed **C.windrow_error) {
-		C.windrow_transaction_prepare(pointer, name, failed)
-		pointer = nil
 	})
-	// A name with a null byte has not reached C.
-	C.windrow_transaction_roll_back(pointer)
-	return err
 }
 
 // Prepared returns the names of all prepared transactions.

@@ -314,6 +314,16 @@ func (transaction *Transaction) alone(call func(*C.windrow_transaction, **C.wind
 
 // Commit writes all of the transaction as one, and ends it with its cursors, also after an error: then nothing was written.
 func (transaction *Transaction) Commit(durability ...Durability) error {
+	return transaction.finish(func(pointer *C.windrow_transaction) error {
+		var failed *C.windrow_error
+		C.windrow_transaction_commit(pointer, last(durability), &failed)
+		return failure(failed)
+	})
+}
+
+// finish ends the transaction with its cursors, and gives C's part of it to call, which frees it. If the context has ended,
+// the transaction is rolled back.
+func (transaction *Transaction) finish(call func(*C.windrow_transaction) error) error {
 	if err := transaction.ctx.Err(); err != nil {
 		transaction.Rollback()
 		return err
@@ -325,9 +335,7 @@ func (transaction *Transaction) Commit(durability ...Durability) error {
 		return ErrClosed
 	}
 	transaction.cleanup.Stop()
-	var failed *C.windrow_error
-	C.windrow_transaction_commit(pointer, last(durability), &failed)
-	return failure(failed)
+	return call(pointer)
 }
 
 // Rollback discards the writes of the transaction, and ends it with its cursors. It does nothing after the end.

@@ -1,6 +1,6 @@
 # Read by the scripts of this folder: the addon, the package, and a project in which it is installed.
 #
-# Everything is made under WINDROW_NODE_TARGET, without it in target/node.
+# Everything is made under WINDROW_NODE_TARGET, without it in target/node; but Cargo builds in target/packages.
 # WINDROW_ADDON_PROFILE is the profile of Cargo that builds the addon; release without it.
 
 set -euo pipefail
@@ -21,6 +21,8 @@ command -v npm >/dev/null || skip "there is no npm"
 node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' || skip "$(node --version) is older than 20"
 mkdir -p "$made/project"
 made=$(cd "$made" && pwd)
+mkdir -p "$built"
+built=$(cd "$built" && pwd)
 project=$made/project
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

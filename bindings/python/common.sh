@@ -1,6 +1,6 @@
 # Read by the scripts of this folder: an environment with the package and what its tests need.
 #
-# Everything is made under WINDROW_PYTHON_TARGET, without it in target/python.
+# Everything is made under WINDROW_PYTHON_TARGET, without it in target/python; but Cargo builds in target/packages.
 # PYTHON is the interpreter; python3 without it.
 # WINDROW_WHEEL_PROFILE is the profile of Cargo that builds the wheel; release without it.
 
@@ -23,6 +23,8 @@ command -v "$PYTHON" >/dev/null || skip "there is no $PYTHON"
 "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || skip "$PYTHON has no venv"
 mkdir -p "$made"
 made=$(cd "$made" && pwd)
+mkdir -p "$built"
+built=$(cd "$built" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1

@@ -69,6 +69,17 @@ fn contents(db: &Db) -> Entries {
     entries(&db.keyspace("main").unwrap())
 }
 
+/// Makes a backup after each of the first two times `rounds` rounds of writes, and returns what they hold.
+fn two_backups(db: &Db, backups: &Backups, rounds: u32) -> Vec<Entries> {
+    let backup = |begin| {
+        write(db, begin..begin + rounds, 0);
+        db.wait_idle().unwrap();
+        db.backup(backups).unwrap();
+        contents(db)
+    };
+    [0, rounds].map(backup).to_vec()
+}
+
 /// Restores backup `number` and returns what it holds.
 fn restored(disk: &SimDisk, backups: &Backups, number: u64) -> Entries {
     backups.restore(number, RESTORED).unwrap();

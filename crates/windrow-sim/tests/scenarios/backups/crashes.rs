@@ -5,7 +5,9 @@ use windrow::{Db, ErrorKind};
 use windrow_sim::disk::{Event, Image, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
-use super::{BACKUPS, RESTORED, backups, contents, files, numbers, open, restored, write};
+use super::{
+    BACKUPS, RESTORED, backups, contents, files, numbers, open, restored, two_backups, write,
+};
 use crate::common::{Entries, FOLDER, check_sound, observe};
 
 /// A database with two backups, of which the test makes or removes more.
@@ -22,13 +24,7 @@ fn start() -> Start {
     let runtime = SteppedRuntime::new(1);
     let db = open(&disk, &runtime, FOLDER).unwrap();
     let backups = backups(&disk, &runtime).unwrap();
-    let mut states = Vec::new();
-    for round in 0..2 {
-        write(&db, round * 100..round * 100 + 100, 0);
-        db.wait_idle().unwrap();
-        db.backup(&backups).unwrap();
-        states.push(contents(&db));
-    }
+    let states = two_backups(&db, &backups, 100);
     Start {
         disk,
         db,

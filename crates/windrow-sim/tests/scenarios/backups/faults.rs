@@ -6,7 +6,8 @@ use windrow_sim::disk::{AfterFailedSync, Effect, Fault, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 use super::{
-    BACKUPS, RESTORED, backups, contents, files, numbers, open, remove_all, restored, write,
+    BACKUPS, RESTORED, backups, contents, files, numbers, open, remove_all, restored, two_backups,
+    write,
 };
 use crate::common::{FOLDER, check_sound};
 
@@ -171,13 +172,7 @@ fn after_a_failed_sync_of_the_folder_nothing_relies_on_it() {
                 let runtime = SteppedRuntime::new(1);
                 let db = open(&disk, &runtime, FOLDER).unwrap();
                 let backups = backups(&disk, &runtime).unwrap();
-                let mut states = Vec::new();
-                for round in 0..2 {
-                    write(&db, round * 40..round * 40 + 40, 0);
-                    db.wait_idle().unwrap();
-                    db.backup(&backups).unwrap();
-                    states.push(contents(&db));
-                }
+                let mut states = two_backups(&db, &backups, 40);
                 write(&db, 80..100, 0);
                 states.push(contents(&db));
                 let call = || {
