@@ -22,6 +22,10 @@
 //!         transaction: &Transaction,
 //!         (name, more): (String, String),
 //!     ) -> windrow::Result<u64> {
+//!         // A request that the database refuses would end all nodes.
+//!         if name.is_empty() || name.len() > 100 {
+//!             return Ok(0);
+//!         }
 //!         let mut text = transaction.get(state, &name)?.unwrap_or_default();
 //!         text.extend(more.into_bytes());
 //!         transaction.insert(state, &name, &text)?;
@@ -51,33 +55,34 @@
 //! writes in the order in which they were acknowledged. All promises follow from this:
 //!
 //! - A vote is synced before `save_vote` returns.
-//! - Entries are written as one batch before `append` returns, and readers see them then. The callback comes after a sync.
-//!   Appends that wait for a sync get it together.
+//! - Entries are written, in batches of 64 MiB, and synced before `append` returns. openraft 0.9 has one append at a time.
 //! - A truncation is one range delete without a sync of its own. The next entries and votes are synced, so before a node
 //!   promises anything about its log, all earlier truncations are durable.
-//! - `apply` changes the state, the last applied log id and the membership in one transaction without a sync. Committed
-//!   entries are durable on a majority of the nodes; a node that loses the newest changes applies them again.
+//! - `apply` changes the state, the last applied log id and the membership in one transaction for each entry, without a
+//!   sync. Committed entries are durable on a majority of the nodes; a node that loses the newest changes applies them
+//!   again.
 //! - A purge is one batch with the new purged log id and a range delete. It follows the state that contains the purged
 //!   entries: a snapshot syncs this state before it counts, and a purge during an installation waits for its end.
 //! - An installation loads a new keyspace, and then one synced record makes it the state. A crash leaves the old state or
 //!   the new one.
+//! - What an open reads after a crash is durable from then on, even if it was not synced before. So a node keeps promises
+//!   that it makes from what it has found.
 
 mod application;
 mod blocking;
-mod flusher;
-mod generations;
 mod log_store;
 mod progress;
 mod records;
 mod snapshot_builder;
 mod snapshot_file;
 mod snapshot_folder;
+mod state;
 mod state_machine;
 
 use std::path::Path;
 
 use openraft::{Entry, RaftTypeConfig};
-use windrow::{Db, Options, Result};
+use windrow::{Db, Error, Options, Result};
 
 pub use application::{Application, StateReader};
 pub use log_store::{LogReader, LogStore};
@@ -85,7 +90,6 @@ pub use snapshot_builder::SnapshotBuilder;
 pub use state_machine::StateMachine;
 
 use blocking::blocking;
-use flusher::Flusher;
 use records::Records;
 use snapshot_folder::SnapshotFolder;
 
@@ -93,10 +97,15 @@ use snapshot_folder::SnapshotFolder;
 /// `snapshot`, the newest snapshot if there is one.
 ///
 /// `options` are those of the database. Its keyspaces get [`Options::keyspace`] when they are created. The durability of
-/// the options counts for nothing here: see the [crate](self).
+/// the options counts for nothing here: see the [crate](self). The state is the keyspace `state`, and `state-new` while a
+/// snapshot is installed. So a merge operator or a compaction filter of the state is given for both names.
+///
+/// The database closes when openraft's tasks have ended and all [readers](StateReader) and their keyspaces are dropped.
+/// `Raft::shutdown` does not wait for all of these tasks. Until then another open of the folder returns `Locked`.
 ///
 /// # Errors
-/// Those of [`Db::open`]; `Corruption` if a record cannot be decoded; `Io` of the folder.
+/// Those of [`Db::open`]; `InvalidArgument` if [`default_ttl`](windrow::KeyspaceOptions::default_ttl) is set; `Corruption`
+/// if a record cannot be decoded; `Io` of the folder.
 ///
 /// # Panics
 /// Outside of a runtime of tokio.
@@ -111,15 +120,20 @@ where
     A: Application<C>,
 {
     let folder = folder.as_ref().to_owned();
-    let flusher = Flusher::start();
+    if options.keyspace.default_ttl.is_some() {
+        let message = "what raft stores must not expire, so the keyspaces have no default_ttl";
+        return Err(Error::invalid_argument(message));
+    }
     blocking(move || {
-        let snapshots = SnapshotFolder::open(&folder)?;
+        // First of all, since it makes the folder durable and locks it.
         let db = Db::open(folder.join("database"), options)?;
+        let snapshots = SnapshotFolder::open(&folder)?;
         let records = Records::open(&db)?;
-        let state = generations::open::<C>(&db, &records)?;
+        let state = state::open::<C>(&db, &records)?;
+        snapshots.remove_ahead::<C>(state.record.last_applied.as_ref())?;
         let entries = LogReader::open(&db)?;
         let machine = StateMachine::new(db.clone(), records.clone(), state, snapshots, application);
-        let log = LogStore::new(db, entries, records, flusher, machine.progress());
+        let log = LogStore::new(db, entries, records, machine.progress());
         Ok((log, machine))
     })
     .await

@@ -3,7 +3,8 @@
 //! An entry has its index as its key, in eight bytes with the highest one first. See the crate for what is durable when.
 //!
 //! Invariants:
-//! - I1: The log has no hole. Entries are appended in batches, and a crash leaves a prefix of the writes.
+//! - I1: The log has no hole. Entries are appended in batches, and a crash leaves a prefix of the writes. The callback comes
+//!   after a sync behind the last batch.
 //! - I2: The purged log id changes in one batch with the delete of the entries.
 //!
 //! Concurrency: openraft has one writer. Any number of readers read beside it.
@@ -21,16 +22,17 @@ use tokio::sync::watch;
 use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Result};
 
 use crate::blocking::blocking;
-use crate::flusher::Flusher;
 use crate::progress::Progress;
 use crate::records::{Record, Records, decode, encode};
+
+/// A batch that has as many bytes is written, so that an append has no limit.
+const BATCH_BYTES: usize = 64 << 20;
 
 /// The log of a node: openraft's `RaftLogStorage`.
 pub struct LogStore<C: RaftTypeConfig> {
     db: Db,
     entries: LogReader<C>,
     records: Records,
-    flusher: Flusher<C>,
     progress: watch::Receiver<Progress<C::NodeId>>,
 }
 
@@ -47,14 +49,12 @@ impl<C: RaftTypeConfig<Entry = Entry<C>>> LogStore<C> {
         db: Db,
         entries: LogReader<C>,
         records: Records,
-        flusher: Flusher<C>,
         progress: watch::Receiver<Progress<C::NodeId>>,
     ) -> Self {
         Self {
             db,
             entries,
             records,
-            flusher,
             progress,
         }
     }
@@ -196,18 +196,16 @@ impl<C: RaftTypeConfig<Entry = Entry<C>>> RaftLogStorage<C> for LogStore<C> {
         I::IntoIter: OptionalSend,
     {
         let entries: Vec<_> = entries.into_iter().collect();
-        let written = self.write(Durability::Buffered, move |batch, log, _| {
-            for entry in entries {
-                let key = entry.get_log_id().index.to_be_bytes();
-                batch.insert(log, key, encode(&entry)?)?;
-            }
-            Ok(())
+        let (db, log) = (self.db.clone(), self.entries.keyspace.clone());
+        let written = blocking(move || {
+            append(&log, entries, BATCH_BYTES, |batch, durability| {
+                db.write_with(batch, durability)
+            })
         });
-        let written = match written.await {
-            Ok(()) => self.flusher.flush(&self.db, callback),
-            Err(error) => Err(error),
-        };
-        written.map_err(|error| StorageIOError::write_logs(&error).into())
+        let written = written.await;
+        written.map_err(|error| StorageIOError::write_logs(&error))?;
+        callback.log_io_completed(Ok(()));
+        Ok(())
     }
 
     async fn truncate(&mut self, log_id: LogId<C::NodeId>) -> Stored<(), C> {
@@ -233,6 +231,26 @@ impl<C: RaftTypeConfig<Entry = Entry<C>>> RaftLogStorage<C> for LogStore<C> {
     }
 }
 
+/// Writes `entries` to `log`, in batches that end when they have `batch_bytes`, and syncs the last one.
+fn append<C: RaftTypeConfig>(
+    log: &Keyspace,
+    entries: Vec<Entry<C>>,
+    batch_bytes: usize,
+    mut write: impl FnMut(&Batch, Durability) -> Result<()>,
+) -> Result<()> {
+    let (mut batch, mut bytes) = (Batch::new(), 0);
+    for entry in entries {
+        if bytes >= batch_bytes {
+            write(&batch, Durability::Buffered)?;
+            (batch, bytes) = (Batch::new(), 0);
+        }
+        let encoded = encode(&entry)?;
+        batch.insert(log, entry.get_log_id().index.to_be_bytes(), &encoded)?;
+        bytes += encoded.len();
+    }
+    write(&batch, Durability::Sync)
+}
+
 impl<C> Clone for LogReader<C> {
     fn clone(&self) -> Self {
         Self {
@@ -253,3 +271,6 @@ impl<C> Debug for LogReader<C> {
         f.debug_struct("LogReader").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
-//! The records of a node beside its log entries, and the encoding of everything: `MessagePack` with names of fields, which
-//! all types with serde survive.
+//! The records of a node beside its log entries, and the encoding of everything: `MessagePack` with names of fields. As in
+//! other formats that describe themselves, `Some(None)` becomes `None`, and so does `Some(())`.
+
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,10 +69,31 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 }
 
 /// # Errors
-/// `Corruption` if `bytes` are not a whole `T`.
+/// `Corruption` if `bytes` are not a `T`, and nothing but that.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    rmp_serde::from_slice(bytes).map_err(|error| {
-        let message = format!("a record of raft cannot be decoded: {error}");
+    let damage = |what: &dyn Display| {
+        let message = format!("a record of raft cannot be decoded: {what}");
         Error::new(ErrorKind::Corruption, message)
-    })
+    };
+    let mut rest = bytes;
+    let value = rmp_serde::from_read(&mut rest).map_err(|error| damage(&error))?;
+    if !rest.is_empty() {
+        return Err(damage(&"bytes follow it"));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_behind_a_record_are_damage() {
+        let mut bytes = encode(&(1, "a")).unwrap();
+        let decoded: (u64, String) = decode(&bytes).unwrap();
+        assert_eq!(decoded, (1, "a".to_owned()));
+        bytes.push(0);
+        decode::<(u64, String)>(&bytes).unwrap_err();
+    }
 }

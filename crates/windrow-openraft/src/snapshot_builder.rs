@@ -8,33 +8,41 @@ use openraft::{
     LogIdOptionExt, RaftSnapshotBuilder, RaftTypeConfig, Snapshot, SnapshotMeta, StorageError,
     StorageIOError,
 };
-use windrow::{Db, Result};
+use windrow::{Db, Error, Result, View};
 
 use crate::blocking::blocking;
-use crate::generations::State;
 use crate::snapshot_file;
 use crate::snapshot_folder::SnapshotFolder;
+use crate::state::State;
 
 /// Builds a snapshot of the state at the time when the builder was made: openraft's `RaftSnapshotBuilder`.
 pub struct SnapshotBuilder<C: RaftTypeConfig> {
     db: Db,
     at: windrow::Snapshot,
     state: State<C>,
+    /// Outlives the drop of the keyspace by an installation.
+    view: Result<View>,
     folder: SnapshotFolder,
 }
 
 impl<C: RaftTypeConfig<SnapshotData = tokio::fs::File>> SnapshotBuilder<C> {
     pub(crate) fn new(db: Db, state: State<C>, folder: SnapshotFolder) -> Self {
         let at = db.snapshot();
+        let view = state.keyspace.at(&at);
         Self {
             db,
             at,
             state,
+            view,
             folder,
         }
     }
 
-    async fn build(&self) -> Result<Snapshot<C>> {
+    pub(crate) async fn build(&self) -> Result<Snapshot<C>> {
+        let view = match &self.view {
+            Ok(view) => view.clone(),
+            Err(error) => return Err(Error::new(error.kind(), error.to_string())),
+        };
         let (db, at) = (self.db.clone(), self.at.clone());
         let (state, folder) = (self.state.clone(), self.folder.clone());
         blocking(move || {
@@ -47,8 +55,8 @@ impl<C: RaftTypeConfig<SnapshotData = tokio::fs::File>> SnapshotBuilder<C> {
                 snapshot_id,
             };
             let new = folder.create()?;
-            let mut entries = state.keyspace.at(&at)?.cursor()?;
-            snapshot_file::write::<C>(&new.file, &meta, &mut entries)?;
+            let mut entries = view.cursor()?;
+            snapshot_file::write::<C>(&new.file, &new.path, &meta, &mut entries)?;
             // A snapshot lets openraft purge the log, so first the state survives that it is made of.
             db.persist()?;
             let file = folder.publish::<C>(&new, &meta)?;

@@ -1,7 +1,8 @@
 //! The state machine of a node.
 //!
 //! Invariants:
-//! - I1: The state, the last applied log id and the membership change in one transaction.
+//! - I1: The state, the last applied log id and the membership change in one transaction. Each entry has its own, so that
+//!   the limit of a transaction is one of a request.
 //! - I2: The published progress is never ahead of the database.
 //!
 //! Concurrency: openraft calls a state machine from one task. Readers and builders of snapshots work beside it.
@@ -22,12 +23,12 @@ use windrow::{Db, Durability, Error, ErrorKind, Isolation, Keyspace, Result};
 
 use crate::application::{Application, StateReader};
 use crate::blocking::blocking;
-use crate::generations::{self, State};
 use crate::progress::Progress;
 use crate::records::{Record, Records, encode};
 use crate::snapshot_builder::SnapshotBuilder;
 use crate::snapshot_file::{Meta, SnapshotReader};
 use crate::snapshot_folder::SnapshotFolder;
+use crate::state::{self, State};
 
 /// The state of a node: openraft's `RaftStateMachine`.
 pub struct StateMachine<C: RaftTypeConfig, A> {
@@ -96,10 +97,10 @@ where
         let (db, records) = (self.db.clone(), self.records.clone());
         let (mut state, application) = (self.state.clone(), Arc::clone(&self.application));
         let (state, answers) = blocking(move || {
-            // Nobody else writes here, so what was read need not be checked.
-            let transaction = db.transaction_with(Isolation::Snapshot);
             let mut answers = Vec::with_capacity(entries.len());
             for Entry { log_id, payload } in entries {
+                // Nobody else writes here, so what was read need not be checked.
+                let transaction = db.transaction_with(Isolation::Snapshot);
                 state.record.last_applied = Some(log_id.clone());
                 answers.push(match payload {
                     EntryPayload::Blank => C::R::default(),
@@ -111,10 +112,10 @@ where
                         C::R::default()
                     }
                 });
+                let record = encode(&state.record)?;
+                transaction.insert(records.keyspace(), Record::State.key(), record)?;
+                transaction.commit_with(Durability::Buffered)?;
             }
-            let record = encode(&state.record)?;
-            transaction.insert(records.keyspace(), Record::State.key(), record)?;
-            transaction.commit_with(Durability::Buffered)?;
             Ok((state, answers))
         })
         .await?;
@@ -131,41 +132,52 @@ where
         let mut received = received.into_std().await;
         let (db, records) = (self.db.clone(), self.records.clone());
         let (old, meta, folder) = (self.state.clone(), meta.clone(), self.folder.clone());
+        let current = self.current.clone();
         let state = blocking(move || {
             let mut new = folder.create()?;
+            let failed = |error| Error::io("write", &new.path, error);
             std::io::copy(&mut received, &mut new.file).map_err(failed)?;
             std::io::Seek::rewind(&mut new.file).map_err(failed)?;
-            let (own, entries) = SnapshotReader::open::<C>(&new.file)?;
+            let (own, entries) = SnapshotReader::open::<C>(&new.file, &new.path)?;
             if own.last_log_id != meta.last_log_id {
                 let message = "a snapshot was received that is not the one that was announced";
                 return Err(Error::new(ErrorKind::Corruption, message));
             }
-            let state = generations::install(&db, &records, &old, &meta, entries)?;
+            let state = state::install(&db, &records, &old, &meta, entries)?;
+            // Readers leave the old state before it goes.
+            current.send_replace(state.keyspace.clone());
             folder.publish::<C>(&new, &meta)?;
-            Ok(state)
+            state.finish(&db)
         })
         .await?;
-        self.current.send_replace(state.keyspace.clone());
         self.set(state);
         Ok(())
     }
 
+    /// The newest snapshot if there is one. If its file is damaged, or older than the purged log, a new one is built: openraft
+    /// ends a leader that has none for a follower who needs it.
     async fn newest_snapshot(&self) -> Result<Option<Snapshot<C>>> {
         let (records, folder) = (self.records.clone(), self.folder.clone());
-        blocking(move || {
+        let (current, is_there) = blocking(move || {
             let purged: Option<LogId<C::NodeId>> = records.get(Record::Purged)?;
-            let Some((meta, file)) = folder.current::<C>()? else {
-                return Ok(None);
-            };
-            // A crash between an installation and its publication leaves an older file. openraft builds a new one if
-            // there is none.
-            if meta.last_log_id < purged {
-                return Ok(None);
-            }
-            let snapshot = Box::new(File::from_std(file));
-            Ok(Some(Snapshot { meta, snapshot }))
+            let current = folder.current::<C>()?;
+            // A crash between an installation and its publication leaves an older file.
+            let current = current.filter(|(meta, _)| meta.last_log_id >= purged);
+            Ok((current, folder.has_snapshot()?))
         })
-        .await
+        .await?;
+        match current {
+            Some((meta, file)) => {
+                let snapshot = Box::new(File::from_std(file));
+                Ok(Some(Snapshot { meta, snapshot }))
+            }
+            None if is_there => self.builder().build().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn builder(&self) -> SnapshotBuilder<C> {
+        SnapshotBuilder::new(self.db.clone(), self.state.clone(), self.folder.clone())
     }
 }
 
@@ -193,7 +205,7 @@ where
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder<C> {
-        SnapshotBuilder::new(self.db.clone(), self.state.clone(), self.folder.clone())
+        self.builder()
     }
 
     async fn begin_receiving_snapshot(&mut self) -> Stored<Box<File>, C> {

@@ -8,6 +8,7 @@ use openraft::{
     CommittedLeaderId, Entry, EntryPayload, LogId, Membership, RaftLogReader, RaftSnapshotBuilder,
     StoredMembership, Vote, declare_raft_types,
 };
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use windrow::{Keyspace, Options, Transaction};
 use windrow_openraft::{Application, LogStore, StateMachine, StateReader, open};
@@ -32,6 +33,7 @@ impl Application<Config> for Append {
         transaction: &Transaction,
         (key, more): (String, String),
     ) -> windrow::Result<u64> {
+        assert_ne!(key, "panic");
         let mut value = transaction.get(state, &key)?.unwrap_or_default();
         value.extend(more.into_bytes());
         transaction.insert(state, &key, &value)?;
@@ -132,12 +134,43 @@ pub(crate) async fn bytes(snapshot: &mut Snapshot<Config>) -> Vec<u8> {
 }
 
 /// A file that `machine` has received.
-pub(crate) async fn receive(machine: &mut Machine, bytes: &[u8]) -> Box<tokio::fs::File> {
+pub(crate) async fn receive<A: Application<Config>>(
+    machine: &mut StateMachine<Config, A>,
+    bytes: &[u8],
+) -> Box<tokio::fs::File> {
     let mut file = machine.begin_receiving_snapshot().await.unwrap();
     for chunk in bytes.chunks(100) {
         file.write_all(chunk).await.unwrap();
     }
     file
+}
+
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// A node with a membership and `requests` requests, all applied.
+pub(crate) async fn node(folder: &TempDir, requests: u64) -> (Node, State) {
+    let mut node = Node::open(folder.path(), Options::default()).await;
+    let mut state = State::new();
+    let mut entries = vec![membership(id(1, 1)).0];
+    for index in 2..2 + requests {
+        let (key, more) = (format!("key {}", index % 50), format!("{index},"));
+        append(&mut state, &(key.clone(), more.clone()));
+        entries.push(request(1, index, &key, &more));
+    }
+    node.append(entries.clone()).await;
+    node.apply(entries).await;
+    (node, state)
+}
+
+/// Lets `target` install `snapshot`.
+pub(crate) async fn install(target: &mut Node, mut snapshot: Snapshot<Config>) {
+    let bytes = bytes(&mut snapshot).await;
+    let received = receive(&mut target.machine, &bytes).await;
+    let machine = &mut target.machine;
+    let installed = machine.install_snapshot(&snapshot.meta, received).await;
+    installed.unwrap();
 }
 
 /// A membership of three nodes at `log_id`.

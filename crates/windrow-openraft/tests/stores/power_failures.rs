@@ -1,14 +1,20 @@
 //! Random histories of the stores on a simulated disk, with a power failure after each change of the disk.
 //!
 //! All writes of a node go through one log. So after a crash the node must have all of its contents as they were after
-//! some operation: not before the last one that promised to be durable, and not after the last one that had begun.
+//! some operation: not before the last one that promised to be durable, and not after the last one that had begun. The file
+//! `snapshot` is not on the simulated disk: after a crash it is as it was then. openraft's own start must take what is left.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "keeps the file that is no part of a database"
+)]
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
-use openraft::storage::{RaftLogStorage, RaftStateMachine};
+use openraft::storage::{RaftLogStorage, RaftStateMachine, StorageHelper};
 use openraft::{EntryPayload, RaftLogReader, Vote};
 use windrow::Options;
 use windrow_sim::disk::Event;
@@ -37,6 +43,7 @@ struct Bounds {
 /// A disk after a change, and the bounds at that time.
 struct Moment {
     image: Image,
+    snapshot: Option<Vec<u8>>,
     durable: usize,
     begun: usize,
 }
@@ -137,14 +144,14 @@ impl History {
         self.begin(now.clone());
         let committed = now.committed;
         self.node.log.save_committed(committed).await.unwrap();
-        now.applied = committed;
         for entry in &entries {
+            now.applied = Some(entry.log_id);
             match &entry.payload {
                 EntryPayload::Normal(request) => append(&mut now.state, request),
                 _ => now.membership = membership(entry.log_id).1,
             }
+            self.begin(now.clone());
         }
-        self.begin(now);
         self.node.apply(entries).await;
     }
 
@@ -230,9 +237,11 @@ async fn run(folder: &Path, seed: u64, operations: usize) -> (Vec<Contents>, Vec
     let bounds = Bounds::default();
     let (sender, moments) = channel();
     let seen = bounds.clone();
+    let snapshot = folder.join("snapshot");
     disk.on_change(move |_: &Event, image: &Image| {
         let moment = Moment {
             image: image.clone(),
+            snapshot: std::fs::read(&snapshot).ok(),
             durable: seen.durable.load(Ordering::SeqCst),
             begun: seen.begun.load(Ordering::SeqCst),
         };
@@ -257,6 +266,19 @@ async fn run(folder: &Path, seed: u64, operations: usize) -> (Vec<Contents>, Vec
     (history.contents, moments.try_iter().collect())
 }
 
+/// Starts as openraft does, which applies committed entries again, and needs a snapshot of what is purged.
+async fn start(node: &mut Node, at: &str) {
+    let Node { log, machine, .. } = node;
+    let started = StorageHelper::new(log, machine).get_initial_state().await;
+    let started = started.unwrap_or_else(|error| panic!("{at}: {error}"));
+    let snapshot = machine.get_current_snapshot().await.unwrap();
+    let last = snapshot.and_then(|snapshot| snapshot.meta.last_log_id);
+    let (applied, _) = machine.applied_state().await.unwrap();
+    let purged = log.get_log_state().await.unwrap().last_purged_log_id;
+    assert_eq!(last, started.snapshot_meta.last_log_id, "{at}");
+    assert!(purged <= last && last <= applied, "{at}: {last:?}");
+}
+
 #[tokio::test]
 async fn a_power_failure_leaves_the_contents_after_some_operation_since_the_last_durable_one() {
     let (mut images, mut lost, mut kept) = (0, 0, 0);
@@ -273,19 +295,27 @@ async fn a_power_failure_leaves_the_contents_after_some_operation_since_the_last
             let disk = SimDisk::from_image(moment.image.crash(policy));
             let runtime = Arc::new(SteppedRuntime::new(seed));
             let options = options(&disk).with_runtime(runtime);
+            let folder = tempfile::tempdir().unwrap();
+            let snapshot = folder.path().join("snapshot");
+            if let Some(bytes) = &moment.snapshot {
+                std::fs::write(&snapshot, bytes).unwrap();
+            }
             let mut node = Node::open(folder.path(), options).await;
+            let at = format!("seed {seed}, change {number}, {policy:?}");
+            assert_eq!(snapshot.exists(), moment.snapshot.is_some(), "{at}");
             let found = node.contents().await;
             let allowed = &contents[moment.durable..=moment.begun];
-            let at = allowed.iter().position(|it| *it == found);
-            let Some(at) = at else {
+            let position = allowed.iter().position(|it| *it == found);
+            let Some(position) = position else {
                 panic!(
-                    "seed {seed}, change {number}, {policy:?}: {found:#?} is none of the contents from {} to {}",
+                    "{at}: {found:#?} is none of the contents from {} to {}",
                     moment.durable, moment.begun
                 );
             };
             images += 1;
-            lost += usize::from(at + 1 < allowed.len());
-            kept += usize::from(at > 0);
+            lost += usize::from(position + 1 < allowed.len());
+            kept += usize::from(position > 0);
+            start(&mut node, &at).await;
             // The node goes on.
             let last = found.log.last().map(|entry| entry.log_id).or(found.purged);
             let last = last.max(found.applied);
