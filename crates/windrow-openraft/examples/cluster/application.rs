@@ -1,4 +1,5 @@
-//! The replicated application: each writer puts numbered values, and each number counts once.
+//! The replicated application: each writer puts numbered values, and each number counts once. Repeated puts are counted, too,
+//! so that nodes differ if one of them applies an entry twice or not at all.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub(crate) struct Put {
 /// All entries of a node's state.
 pub(crate) type Contents = BTreeMap<String, u64>;
 
-/// Keeps the last number of each writer, and the number of all puts.
+/// Keeps the last number of each writer, and the numbers of all new puts and of all calls.
 pub(crate) struct Puts;
 
 impl Application<Config> for Puts {
@@ -33,6 +34,8 @@ impl Application<Config> for Puts {
             let stored = transaction.get(state, key)?;
             Ok(stored.map_or(0, |stored| value(&stored)))
         };
+        let calls = get("calls")? + 1;
+        transaction.insert(state, "calls", calls.to_le_bytes())?;
         let last = format!("last {writer}");
         if get(&last)? >= number {
             return Ok(false);

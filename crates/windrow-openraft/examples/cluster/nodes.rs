@@ -2,12 +2,13 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
 use crate::application::Contents;
+use crate::server::INSTALLED;
 use crate::wire::{Call, Connection};
 
 /// How long the cluster may take for what it does in a second on an idle machine.
@@ -56,22 +57,40 @@ impl Nodes {
             .args(["node", &node.to_string()])
             .arg(self.folder.join(node.to_string()))
             .args(&self.addresses)
+            // It ends with this process.
+            .stdin(Stdio::piped())
             .spawn();
         self.processes[usize::try_from(node).unwrap()] = Some(process.unwrap());
     }
 
     /// Kills a node.
     pub(crate) fn kill(&mut self, node: u64) {
+        self.check();
         let process = self.processes[usize::try_from(node).unwrap()].take();
         let mut process = process.unwrap();
-        let ended = process.try_wait().unwrap();
-        assert!(ended.is_none(), "node {node} has ended by itself");
         process.kill().unwrap();
         process.wait().unwrap();
     }
 
-    /// Waits until all nodes have the same contents. Returns these, and the number of snapshots that they have installed.
-    pub(crate) async fn equal_contents(&self) -> (Contents, u64) {
+    /// Panics if a node has ended by itself.
+    pub(crate) fn check(&mut self) {
+        for process in self.processes.iter_mut().flatten() {
+            let ended = process.try_wait().unwrap();
+            assert!(ended.is_none(), "a node has ended by itself");
+        }
+    }
+
+    /// The number of snapshots that the nodes have installed.
+    pub(crate) fn installations(&self) -> u64 {
+        let of_node = |node: u64| {
+            let path = self.folder.join(node.to_string()).join(INSTALLED);
+            std::fs::metadata(path).map_or(0, |file| file.len())
+        };
+        (0..self.count()).map(of_node).sum()
+    }
+
+    /// Waits until all nodes have the same contents, and returns these.
+    pub(crate) async fn equal_contents(&self) -> Contents {
         let equal = async {
             loop {
                 let mut all = Vec::new();
@@ -79,14 +98,9 @@ impl Nodes {
                     let answer = Connection::new(address).call(&Call::Contents).await;
                     all.extend(answer);
                 }
-                let installed = |state: &str| {
-                    let generation = state.rsplit('-').next().unwrap();
-                    generation.parse::<u64>().unwrap() - 1
-                };
-                let all: Vec<(String, Contents)> = all;
-                if all.len() == self.addresses.len() && all.iter().all(|it| it.1 == all[0].1) {
-                    let installations = all.iter().map(|(state, _)| installed(state)).sum();
-                    return (all[0].1.clone(), installations);
+                let all: Vec<Contents> = all;
+                if all.len() == self.addresses.len() && all.iter().all(|it| *it == all[0]) {
+                    return all[0].clone();
                 }
                 sleep(BETWEEN_TRIES).await;
             }

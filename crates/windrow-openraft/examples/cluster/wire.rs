@@ -30,7 +30,7 @@ pub(crate) enum Call {
     Initialize(Vec<String>),
     /// Answered with whether the put is durable.
     Put(Put),
-    /// Answered with the name of the state and its contents.
+    /// Answered with the contents of the state.
     Contents,
 }
 
