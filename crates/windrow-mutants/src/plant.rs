@@ -1,6 +1,6 @@
 //! The copy of the tree with all bugs planted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,10 +10,7 @@ use crate::{Fault, gate};
 /// The folder of builds, unless the environment has another.
 const TARGET: &str = "target";
 
-/// The crate whose root gets the switch.
-const LIBRARY: &str = "crates/windrow/src/lib.rs";
-
-/// The switch: whether `number` is the mutant of this process.
+/// The switch that the root of each crate with mutants gets: whether `number` is the mutant of this process.
 const SWITCH: &str = r#"
 #[inline]
 #[allow(clippy::all)]
@@ -47,17 +44,20 @@ impl Planted {
         if !faults.is_empty() {
             return Err(faults.join("\n").into());
         }
+        let roots: BTreeSet<PathBuf> = files.keys().map(|path| root_of(path)).collect();
         for (path, file) in &files {
             let mut text = prettyplease::unparse(file);
-            if path == Path::new(LIBRARY) {
-                return Err("the root of the library cannot have mutants".into());
+            if roots.contains(path) {
+                return Err("the root of a crate cannot have mutants".into());
             }
             text.push('\n');
             std::fs::write(tree.join(path), text)?;
         }
-        let library = tree.join(LIBRARY);
-        let text = std::fs::read_to_string(&library)?;
-        std::fs::write(library, text + SWITCH)?;
+        for root in &roots {
+            let root = tree.join(root);
+            let text = std::fs::read_to_string(&root)?;
+            std::fs::write(root, text + SWITCH)?;
+        }
         Ok(Self { target, tree })
     }
 
@@ -68,6 +68,11 @@ impl Planted {
     pub(crate) fn tree(&self) -> &Path {
         &self.tree
     }
+}
+
+/// The root of the crate to which the file at `path` belongs, which is `crates/NAME/...`.
+fn root_of(path: &Path) -> PathBuf {
+    path.iter().take(2).collect::<PathBuf>().join("src/lib.rs")
 }
 
 /// Copies the files that git tracks to `tree`, with new modification times.
