@@ -1,7 +1,5 @@
 //! Appends in batches.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use openraft::{CommittedLeaderId, EntryPayload, declare_raft_types};
 use windrow::Options;
 

@@ -1,7 +1,5 @@
 //! Snapshots that are damaged or lie.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
-
 use std::io::{self, Read};
 
 use openraft::declare_raft_types;
@@ -61,7 +59,7 @@ impl Read for Endless<'_> {
 #[test]
 fn a_length_above_the_limits_of_the_database_is_damage_at_once() {
     let bytes = |lengths: &[usize]| {
-        let lengths = lengths.iter().map(|length| *length as u32);
+        let lengths = lengths.iter().map(|length| u32::try_from(*length).unwrap());
         let lengths: Vec<_> = lengths.flat_map(u32::to_le_bytes).collect();
         [beginning(), lengths].concat()
     };

@@ -1,10 +1,5 @@
 //! Errors of the disk at each of its operations: what a call has promised holds, and what failed is there or not.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "looks at the file that is no part of a database"
-)]
-
 use std::path::Path;
 use std::sync::Arc;
 

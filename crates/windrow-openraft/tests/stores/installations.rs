@@ -40,7 +40,7 @@ async fn the_name_and_the_merge_operator_of_the_state_survive_installations() {
             .with_merge_operator("state", Arc::clone(&operator) as _)
             .with_merge_operator("state-new", operator)
     };
-    for round in 0..2 {
+    for (index, expected) in [(3, "1,2"), (4, "12,2")] {
         let opened = windrow_openraft::open(target_folder.path(), options(), Merge).await;
         let (_log, mut machine) = opened.unwrap();
         let reader = machine.reader();
@@ -50,10 +50,10 @@ async fn the_name_and_the_merge_operator_of_the_state_survive_installations() {
         let installed = machine.install_snapshot(&snapshot.meta, received).await;
         installed.unwrap();
         assert_eq!(reader.keyspace().name(), "state");
-        let more = [request(1, 3 + round, "a", "2")];
+        let more = [request(1, index, "a", "2")];
         machine.apply(more.clone()).await.unwrap();
         let value = reader.keyspace().get("a").unwrap().unwrap();
-        assert_eq!(value, ["1,2", "12,2"][round as usize].as_bytes());
+        assert_eq!(value, expected.as_bytes());
         source.apply(more.into()).await;
     }
 }
