@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use openraft::storage::{RaftLogStorage, RaftStateMachine, StorageHelper};
-use openraft::{EntryPayload, RaftLogReader, Vote};
+use openraft::{EntryPayload, LogIdOptionExt, RaftLogReader, Vote};
 use windrow::Options;
 use windrow_sim::disk::Event;
 use windrow_sim::{CrashPolicy, Image, Random, SimDisk, SteppedRuntime};
@@ -78,11 +78,11 @@ impl History {
         self.contents.len() - 1
     }
 
-    /// The index behind the log.
+    /// The index behind the log, whose first entry has index 0, as openraft's has.
     fn next_index(&self) -> u64 {
         let now = self.now();
         let last = now.log.last().map(|entry| entry.log_id).or(now.purged);
-        last.map_or(1, |last| last.index + 1)
+        last.next_index()
     }
 
     async fn append(&mut self) {
@@ -121,8 +121,8 @@ impl History {
 
     async fn truncate(&mut self) {
         let mut now = self.now();
-        let applied = now.applied.map_or(0, |applied| applied.index);
-        let free = now.log.iter().filter(|entry| entry.log_id.index > applied);
+        let applied = now.applied.next_index();
+        let free = now.log.iter().filter(|entry| entry.log_id.index >= applied);
         let free: Vec<_> = free.map(|entry| entry.log_id).collect();
         if free.is_empty() {
             return;
@@ -135,9 +135,9 @@ impl History {
 
     async fn apply(&mut self) {
         let mut now = self.now();
-        let applied = now.applied.map_or(0, |applied| applied.index);
+        let applied = now.applied.next_index();
         let mut entries = now.log.clone();
-        entries.retain(|entry| entry.log_id.index > applied);
+        entries.retain(|entry| entry.log_id.index >= applied);
         entries.truncate(self.random.index(5));
         let Some(last) = entries.last() else { return };
         now.committed = Some(last.log_id);
@@ -182,7 +182,7 @@ impl History {
         let folder = tempfile::tempdir().unwrap();
         let mut leader = Node::open(folder.path(), Options::default()).await;
         self.term += 1;
-        let upto = id(self.term, self.next_index() + self.random.below(10));
+        let upto = id(self.term, self.next_index() + 1 + self.random.below(10));
         let mut now = self.now();
         now.state.clear();
         let (entry, members) = membership(id(self.term, upto.index - 1));
@@ -295,7 +295,9 @@ async fn a_power_failure_leaves_the_contents_after_some_operation_since_the_last
             let disk = SimDisk::from_image(moment.image.crash(policy));
             let runtime = Arc::new(SteppedRuntime::new(seed));
             let options = options(&disk).with_runtime(runtime);
-            let folder = tempfile::tempdir().unwrap();
+            // The image has the database at the path of the history.
+            std::fs::remove_dir_all(folder.path()).unwrap();
+            std::fs::create_dir(folder.path()).unwrap();
             let snapshot = folder.path().join("snapshot");
             if let Some(bytes) = &moment.snapshot {
                 std::fs::write(&snapshot, bytes).unwrap();
@@ -319,7 +321,7 @@ async fn a_power_failure_leaves_the_contents_after_some_operation_since_the_last
             // The node goes on.
             let last = found.log.last().map(|entry| entry.log_id).or(found.purged);
             let last = last.max(found.applied);
-            let index = last.map_or(1, |last| last.index + 1);
+            let index = last.next_index();
             node.append([request(1000, index, "a", "x")]).await;
             let entries = node.log.try_get_log_entries(index..).await.unwrap();
             assert_eq!(entries.len(), 1);
