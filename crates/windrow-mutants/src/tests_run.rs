@@ -51,16 +51,18 @@ impl TestRuns {
         self.shell(test, mutant, TEST_SECONDS_MAX)
     }
 
-    /// The folders of builds.
-    fn targets(&self) -> [PathBuf; 2] {
-        // The schedules have a folder of their own, as in `.ci/run`.
-        [self.target.clone(), self.target.join("shuttle")]
+    /// The folders of builds: the default, that of the schedules, and that of unoptimized builds, as in `.ci/run`.
+    fn targets(&self) -> [PathBuf; 3] {
+        let of = |name| self.target.join(name);
+        [self.target.clone(), of("shuttle"), of("features")]
     }
 
     fn shell(&self, test: &str, mutant: Option<u32>, seconds_max: u32) -> Outcome {
-        let [default, schedules] = self.targets();
+        let [default, schedules, unoptimized] = self.targets();
         let target = if test.contains("--cfg shuttle") {
             schedules
+        } else if test.contains("OPT_LEVEL=0") {
+            unoptimized
         } else {
             default
         };
