@@ -1,4 +1,4 @@
-//! A log store and a state machine for [openraft](openraft) 0.9 on [Windrow](windrow).
+//! A log store and a state machine for [openraft] 0.9 on [Windrow](windrow).
 //!
 //! [`open`] opens one database with the log, the vote and the state of a node. An [`Application`] says how a request
 //! changes the state.

@@ -11,7 +11,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::exit,
-    clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "an example shows what it does, fails by a panic, and counts by a file that is no part of a database"

@@ -53,7 +53,10 @@ pub(crate) async fn serve(node: u64, folder: &str, addresses: &[String]) {
     let ended = metrics.wait_for(|metrics| metrics.running_state.is_err());
     tokio::select! {
         () = accept(listener, raft.clone(), reader, installed) => {}
-        ended = ended => panic!("node {node}: {:?}", ended.map(|metrics| metrics.running_state.clone())),
+        ended = ended => {
+            let state = ended.unwrap().running_state.clone();
+            assert!(state.is_ok(), "node {node}: {state:?}");
+        }
     }
 }
 

@@ -270,7 +270,8 @@ async fn run(folder: &Path, seed: u64, operations: usize) -> (Vec<Contents>, Vec
 async fn start(node: &mut Node, at: &str) {
     let Node { log, machine, .. } = node;
     let started = StorageHelper::new(log, machine).get_initial_state().await;
-    let started = started.unwrap_or_else(|error| panic!("{at}: {error}"));
+    assert!(started.is_ok(), "{at}: {started:?}");
+    let started = started.unwrap();
     let snapshot = machine.get_current_snapshot().await.unwrap();
     let last = snapshot.and_then(|snapshot| snapshot.meta.last_log_id);
     let (applied, _) = machine.applied_state().await.unwrap();
