@@ -52,9 +52,9 @@ mod value;
 pub mod vfs;
 
 pub use api::{
-    Batch, BatchEntries, BatchEntry, BatchWrite, Cursor, Db, Entry, Keyspace, LoadEntry,
-    MergedCursor, PreparedTransaction, Range, Savepoint, Snapshot, Transaction, TransactionCursor,
-    TransactionRange, View,
+    Batch, BatchEntries, BatchEntry, BatchWrite, Change, ChangeBatch, Changes, Consumer, Cursor,
+    Db, Entry, Keyspace, LoadEntry, MergedCursor, PreparedTransaction, Range, Savepoint, Snapshot,
+    Transaction, TransactionCursor, TransactionRange, View,
 };
 pub use base::limits;
 pub use base::{
@@ -65,14 +65,15 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
-    KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats, TableSummary, TableWriter,
-    ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
+    ConsumerStats, KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats,
+    TableSummary, TableWriter, ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences,
+    ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
 pub use merge_operator::{MergeError, MergeOperator, Operands};
 pub use options::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, KeyspaceOptions,
-    MediumInPlace, MediumOrder, Options, Preset, SegmentLimit,
+    MediumInPlace, MediumOrder, Options, Preset, Retention, SegmentLimit,
 };
 pub use policy::StallCause;
 

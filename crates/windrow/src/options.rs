@@ -23,7 +23,7 @@ use crate::vfs::{OsVfs, Vfs};
 pub(crate) use check::{check_key, check_operand, check_value};
 pub use choices::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, MediumInPlace, MediumOrder,
-    Preset, SegmentLimit,
+    Preset, Retention, SegmentLimit,
 };
 pub use keyspace::KeyspaceOptions;
 pub(crate) use recorded::RecordedOptions;
@@ -75,6 +75,9 @@ pub struct Options {
     /// 0 for none; at most 1 TiB. A small database keeps back less: a sixteenth of its files, but at least 64 KiB and
     /// four times its manifest. A full disk counts as full until twice the reserve is free.
     pub reserve_bytes: u64,
+    /// What each consumer of changes may hold on disk, and how long. The default is a GiB and a day. Set more if a consumer
+    /// may stop for longer.
+    pub change_retention: Retention,
 
     // Tuning
     /// A mapped block is verified again at its first read in each interval of this length, or of a second while memory
@@ -105,6 +108,7 @@ impl Default for Options {
             compaction_bytes_per_second: 0,
             memory_budget: 512 << 20,
             reserve_bytes: 4 << 20,
+            change_retention: Retention::default(),
             scrub_interval: Duration::from_secs(3600),
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),

@@ -40,6 +40,23 @@ const EDIT_RECORDS: [&str; 29] = [
     "expired by",
 ];
 
+/// The tag less one of the first kind of record for consumers of changes, and these kinds. Histories have no consumers: the
+/// scenario `changes` lets the power fail after each change of such a history.
+const CONSUMER_RECORDS: (usize, [&str; 4]) = (
+    31,
+    ["consumer", "remove consumer", "keep log", "change event"],
+);
+
+/// The name of the kind of record with this tag less one.
+fn record_name(index: usize) -> &'static str {
+    let (first, names) = CONSUMER_RECORDS;
+    let of_consumers = index.checked_sub(first).and_then(|index| names.get(index));
+    EDIT_RECORDS
+        .get(index)
+        .or(of_consumers)
+        .unwrap_or(&"unknown")
+}
+
 /// The index of "add value log" in these.
 const ADD_VALUE_LOG: usize = 15;
 
@@ -148,8 +165,7 @@ impl StepNames {
                 {
                     self.transient_logs.remove(&event.path.with_file_name(name));
                 }
-                let record = *EDIT_RECORDS.get(index).unwrap_or(&"unknown");
-                written.insert(record);
+                written.insert(record_name(index));
             }
             names.extend(
                 written

@@ -12,6 +12,7 @@
 
 mod appends;
 mod backups;
+mod changes;
 mod checkpoint;
 mod closing;
 mod common;

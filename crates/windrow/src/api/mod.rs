@@ -4,6 +4,7 @@ mod backup;
 mod batch;
 mod bounds;
 mod bulk_load;
+mod changes;
 mod cursor;
 mod db;
 mod ends;
@@ -16,6 +17,7 @@ mod view;
 
 pub use batch::{Batch, BatchEntries, BatchEntry, BatchWrite};
 pub use bulk_load::LoadEntry;
+pub use changes::{Change, ChangeBatch, Changes, Consumer};
 pub use cursor::{Cursor, Entry, Range};
 pub use db::Db;
 pub use keyspace::Keyspace;

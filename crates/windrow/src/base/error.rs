@@ -49,6 +49,9 @@ pub enum ErrorKind {
     /// The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost; the
     /// read works again once the operator does.
     Merge,
+    /// Changes that were asked for are not kept any more: begin again with a snapshot and the changes behind it. The
+    /// message says how.
+    FellBehind,
 }
 
 /// An error: a kind, a sentence and its source.

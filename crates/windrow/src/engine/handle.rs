@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::changes::CommitNotice;
 use super::commit::Commits;
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
@@ -131,6 +132,7 @@ impl Handle {
             catalog: opened.catalog,
             chain: opened.chain,
             commits: Commits::new(opened.last_sequence),
+            notice: CommitNotice::default(),
             visible: AtomicU64::new(opened.last_sequence),
             snapshots: Arc::<Snapshots>::default(),
             expiry_clock,
@@ -246,6 +248,7 @@ impl Engine {
     /// Ends every thread that may change files, before the lock is released.
     fn end(&self, open: Resources) -> Result<()> {
         self.is_closed.store(true, Ordering::Release);
+        self.notice.wake();
         self.signal.stop();
         drop(open.workers);
         // Threads of callers run jobs, too.

@@ -7,6 +7,7 @@
 //! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
 //! - [`locks`]: the locks of keys, and what prepared transactions hold.
+//! - [`changes`]: the change feed, and what is kept for its consumers.
 //! - [`ingestion`]: tables that come from outside of the commit path.
 //! - [`recovery`]: creation, recovery and reopening.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
@@ -32,6 +33,7 @@
 
 mod admin;
 mod catalog;
+mod changes;
 mod commit;
 mod copies;
 mod counters;
@@ -68,6 +70,8 @@ pub use admin::stats::{
     KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
+pub use changes::ConsumerStats;
+pub(crate) use changes::{ChangeFeed, CommittedBatch, CommittedChange};
 pub(crate) use commit::expiring::{Lifetime, Stored};
 pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
@@ -82,6 +86,7 @@ pub(crate) use transaction::{
 };
 
 use catalog::Catalog;
+use changes::CommitNotice;
 use commit::Commits;
 use commit::wal::WalChain;
 use counters::Counters;
@@ -107,6 +112,7 @@ pub(crate) struct Engine {
     catalog: Catalog,
     chain: WalChain,
     commits: Commits,
+    notice: CommitNotice,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     snapshots: Arc<Snapshots>,

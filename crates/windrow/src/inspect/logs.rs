@@ -9,7 +9,7 @@ use crate::base::{Error, FileNumber, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
 use crate::log::batch::BatchReader;
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
-use crate::manifest::{Edit, Record as Change};
+use crate::manifest::{ChangeEvent, Edit, Record as Change};
 use crate::table::SegmentMeta;
 use crate::value::ValueFileMeta;
 
@@ -301,6 +301,36 @@ fn change(record: &Change) -> Record<'_> {
             keyspace: id,
             sequence,
         } => keyspace(Record::new("used"), *id).number("sequence", *sequence),
+        Change::Consumer { name, state } => Record::new("consumer")
+            .text("name", name)
+            .number("acknowledged", state.acknowledged)
+            .number("unix_milliseconds", state.moment)
+            .text("behind", if state.is_behind { "yes" } else { "no" }),
+        Change::RemoveConsumer(name) => Record::new("remove_consumer").text("name", name),
+        Change::KeepLog { number, log } => Record::new("keep_log")
+            .number("log", number.0)
+            .number("length", log.length)
+            .number("first_sequence", log.first)
+            .number("last_sequence", log.last),
+        Change::ChangeEvent { sequence, event } => change_event(
+            Record::new("change_event").number("sequence", *sequence),
+            event,
+        ),
+    }
+}
+
+fn change_event<'a>(record: Record<'a>, event: &'a ChangeEvent) -> Record<'a> {
+    match event {
+        ChangeEvent::Created { keyspace: id, name } => keyspace(record, *id).text("created", name),
+        ChangeEvent::Dropped { keyspace: id, name } => keyspace(record, *id).text("dropped", name),
+        ChangeEvent::Renamed {
+            keyspace: id,
+            from,
+            to,
+        } => keyspace(record, *id).text("from", from).text("to", to),
+        ChangeEvent::TablesAdded(keyspaces) => {
+            record.number("keyspaces_with_new_tables", keyspaces.len() as u64)
+        }
     }
 }
 

@@ -103,6 +103,11 @@ pub(crate) fn put_number(buffer: &mut Vec<u8>) {
     put_entry(buffer, NO_KEYSPACE, Kind::Tombstone, &[0], &[]);
 }
 
+/// Whether `entry` only takes a sequence number.
+pub(crate) fn is_number(entry: &Entry<'_>) -> bool {
+    entry.keyspace == NO_KEYSPACE
+}
+
 /// Compresses the entries of the payload at `start` in `buffer` if that saves an eighth. `scratch` is
 /// a buffer for the result.
 pub(crate) fn pack(

@@ -7,7 +7,7 @@
 //! I2. A read error is an error, never an end. The next call reads the same bytes again.
 //! I3. Behind the end, the reader finds every sound long header with a synced offset beyond the end.
 //!
-//! Concurrency: one thread; the file must not grow meanwhile.
+//! Concurrency: one thread. The file may grow only behind the end that [`LogReader::extend_to`] gives.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,6 +125,18 @@ impl LogReader {
         })
     }
 
+    /// From now on the log ends at `length`, up to which it is written: its writer may append behind that meanwhile.
+    ///
+    /// # Errors
+    /// `Io` if the length of the file cannot be read.
+    pub(crate) fn extend_to(&mut self, length: u64) -> Result<()> {
+        let file_length = self.file.length();
+        let file_length = file_length.map_err(|error| Error::io("read", &self.path, error))?;
+        self.file_length = file_length.min(length);
+        self.recorded_length = Some(length);
+        Ok(())
+    }
+
     /// The next record, or `None` at the end of the sound chunks or at the recorded length.
     ///
     /// # Errors
@@ -157,8 +169,13 @@ impl LogReader {
         Ok(Some((offset, &bytes[..header.chunk_bytes()])))
     }
 
+    /// Whether it has read the log up to its recorded length.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.recorded_length == Some(self.position)
+    }
+
     /// Where the next chunk begins.
-    pub(super) fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 

@@ -17,6 +17,7 @@ use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
+use super::change_records::{ChangeEvent, ConsumerState, KeptLog};
 use super::field_codec::Field;
 use super::reference_changes::{ReferenceChange, ReferenceChanges};
 
@@ -181,6 +182,18 @@ records! {
 
     /// Entries that have expired by this moment may be gone, whatever the clock shows later. The latest such moment counts.
     EXPIRED_BY ExpiredBy(moment: Moment);
+
+    /// The place of a consumer of changes. It replaces the earlier one.
+    CONSUMER Consumer { name: String, state: ConsumerState };
+
+    /// There is no such consumer any more.
+    REMOVE_CONSUMER RemoveConsumer(name: String);
+
+    /// Recovery does not need this log, the oldest of those that it needed. It stays while a consumer holds it.
+    KEEP_LOG KeepLog { number: FileNumber, log: KeptLog };
+
+    /// A change that has no entries in the logs, only this sequence number.
+    CHANGE_EVENT ChangeEvent { sequence: SequenceNumber, event: ChangeEvent };
 }
 
 mod tag {
@@ -213,6 +226,10 @@ mod tag {
     pub(super) const RENAME_KEYSPACE: u64 = 27;
     pub(super) const MERGE_OPERATOR: u64 = 28;
     pub(super) const EXPIRED_BY: u64 = 29;
+    pub(super) const CONSUMER: u64 = 32;
+    pub(super) const REMOVE_CONSUMER: u64 = 33;
+    pub(super) const KEEP_LOG: u64 = 34;
+    pub(super) const CHANGE_EVENT: u64 = 35;
 }
 
 impl Edit {
@@ -279,6 +296,7 @@ impl Record {
             }
             | Self::Flushed { sequence, .. }
             | Self::Used { sequence, .. }
+            | Self::ChangeEvent { sequence, .. }
                 if sequence > SEQUENCE_MAX =>
             {
                 Err(reader.error("a sequence number above the largest"))

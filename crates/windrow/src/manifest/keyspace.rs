@@ -31,6 +31,9 @@ pub(crate) struct KeyspaceState {
     pub(crate) levels: Vec<BTreeMap<FileNumber, Arc<FileMeta>>>,
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
+    /// No log has entries up to this sequence number that recovery or a consumer of changes needs, as far as the value
+    /// logs are concerned that they point to.
+    pub(crate) settled: SequenceNumber,
     pub(crate) values: ValueState,
     /// The lifetime counters. Nothing depends on them.
     pub(crate) totals: Totals,
@@ -45,6 +48,7 @@ impl KeyspaceState {
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
+            settled: 0,
             values: ValueState::default(),
             totals: Totals::new(),
         }

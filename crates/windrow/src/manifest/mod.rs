@@ -7,12 +7,16 @@
 //! and reads them back, [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
-//! [`values`] for the value files. An edit that does not fit is a [`contradiction`].
+//! [`values`] for the value files, and [`changes`] is its part for consumers of the change feed, with
+//! its [`change_records`]. An edit that does not
+//! fit is a [`contradiction`].
 //!
 //! For readers: a [`version`] lists the files of a keyspace, with [`level`] for the table files and
 //! [`value_files`] for the value files. It holds each file by a [`handle`]; [`obsolete`] decides when
 //! a file may be deleted.
 
+mod change_records;
+mod changes;
 mod contradiction;
 mod edit;
 mod field_codec;
@@ -31,6 +35,8 @@ mod value_files;
 mod values;
 mod version;
 
+pub(crate) use change_records::{ChangeEvent, ConsumerState, KeptLog};
+pub(crate) use changes::ChangeState;
 pub(crate) use edit::{Edit, Record};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;

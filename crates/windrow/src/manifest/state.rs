@@ -16,6 +16,7 @@ use crate::base::{FileNumber, KeyspaceId, Moment, SequenceNumber, Totals};
 use crate::table::{EXTERNAL_SEGMENTS, FileMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
+use super::changes::ChangeState;
 use super::contradiction::{Contradiction, grow, require};
 use super::edit::{Edit, Record};
 use super::keyspace::KeyspaceState;
@@ -42,6 +43,8 @@ pub(crate) struct ManifestState {
     pub(crate) expired_by: Moment,
     /// The lifetime counters. Nothing depends on them.
     pub(crate) totals: Totals,
+    /// What consumers of the change feed hold.
+    pub(crate) changes: ChangeState,
     /// All tables, value files and discard lists of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
@@ -58,6 +61,7 @@ impl Default for ManifestState {
             log_synced: None,
             expired_by: 0,
             totals: Totals::new(),
+            changes: ChangeState::default(),
             files: BTreeSet::new(),
         }
     }
@@ -84,11 +88,18 @@ impl ManifestState {
             | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
-        let keyspaces: BTreeSet<KeyspaceId> = keyspaces.collect();
+        let mut keyspaces: BTreeSet<KeyspaceId> = keyspaces.collect();
+        let changes_consumer =
+            |record: &Record| matches!(record, Record::Consumer { .. } | Record::RemoveConsumer(_));
+        if edit.records.iter().any(changes_consumer) {
+            keyspaces.extend(self.keyspaces.keys());
+        }
+        self.changes.remove_unheld();
         for id in keyspaces {
             if let Some(keyspace) = self.keyspaces.get_mut(&id) {
-                let flushed = keyspace.flushed;
-                keyspace.values.remove_unneeded(flushed, &mut self.files)?; // I3
+                keyspace.settled = self.changes.settled(keyspace.flushed);
+                let settled = keyspace.settled;
+                keyspace.values.remove_unneeded(settled, &mut self.files)?; // I3
             }
         }
         Ok(())
@@ -121,6 +132,7 @@ impl ManifestState {
         if !self.totals.is_empty() {
             records.push(Record::Totals(self.totals.clone()));
         }
+        self.changes.snapshot(&mut records);
         Edit { records }
     }
 
@@ -139,6 +151,13 @@ impl ManifestState {
         self.logs.clear();
         self.log_ends.clear();
         Ok(())
+    }
+
+    /// Removes all consumers of changes, and what only they hold: a copy begins without.
+    pub(crate) fn forget_consumers(&mut self) -> Result<(), Contradiction> {
+        let names = self.changes.consumers.keys().cloned();
+        let records = names.map(Record::RemoveConsumer).collect();
+        self.apply(&Edit { records })
     }
 
     /// Seals every table file, because another database uses the same bytes.
@@ -162,7 +181,8 @@ impl ManifestState {
     /// The largest sequence number that is known to be allocated.
     pub(crate) fn last_sequence(&self) -> SequenceNumber {
         let flushed = self.keyspaces.values().map(|keyspace| keyspace.flushed);
-        flushed.fold(self.used_sequence, SequenceNumber::max)
+        let used = self.used_sequence.max(self.changes.last_sequence());
+        flushed.fold(used, SequenceNumber::max)
     }
 
     /// All tables, value files and discard lists of all keyspaces, with their lengths.
@@ -288,6 +308,14 @@ impl ManifestState {
                 *known = Some(name.clone());
                 Ok(())
             }
+            Record::Consumer { name, state } => self.changes.set_consumer(name, *state),
+            Record::RemoveConsumer(name) => self.changes.remove_consumer(name),
+            Record::KeepLog { number, log } => {
+                self.logs.remove(number);
+                self.log_ends.remove(number);
+                self.changes.keep_log(*number, *log)
+            }
+            Record::ChangeEvent { sequence, event } => self.changes.add_event(*sequence, event),
             Record::Totals(totals) => {
                 self.totals.clone_from(totals);
                 Ok(())
@@ -386,8 +414,11 @@ impl ManifestState {
     ) -> Result<(), Contradiction> {
         // A snapshot has no record that adds the origin.
         self.check_id(table.origin.0)?;
-        let keyspace = self.keyspace(keyspace)?;
-        if keyspace.values.relocate(table, keyspace.flushed)? {
+        let changes = &self.changes;
+        let known = self.keyspaces.get_mut(&keyspace);
+        let keyspace = known.ok_or_else(|| no_keyspace(keyspace))?;
+        let settled = changes.settled(keyspace.flushed);
+        if keyspace.values.relocate(table, settled)? {
             self.files.remove(&table.origin);
         }
         Ok(())

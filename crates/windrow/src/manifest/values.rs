@@ -2,7 +2,7 @@
 //! logs, and the lists of garbage values. Pure.
 //!
 //! I1. Tables refer to no more in a file, directly or through relocation tables, than the file holds.
-//! I2. A file stays while tables refer to it or unflushed entries may refer to it. A discard list stays
+//! I2. A file stays while tables refer to it, or unflushed entries may, or changes that a consumer holds. A discard list stays
 //!     while it names a file or an origin. A relocation stays while tables refer to its origin, while a
 //!     discard list names its origin, or while tables refer to an older origin that resolves to the same
 //!     file: a running compaction may have rewritten pointers from the older origin to this one, when
@@ -108,12 +108,12 @@ impl ValueFileState {
         }
     }
 
-    /// Whether garbage collection may take the file: it is a complete value log or a GC output, and all
-    /// entries that refer to it are in tables if the entries up to `flushed` are.
-    pub(crate) fn is_collectable(&self, flushed: SequenceNumber) -> bool {
+    /// Whether garbage collection may take the file: it is a complete value log or a GC output, and nothing but tables
+    /// refers to it, if that is so for the entries up to `settled`.
+    pub(crate) fn is_collectable(&self, settled: SequenceNumber) -> bool {
         match self.kind {
             ValueFileKind::TransientLog | ValueFileKind::OpenLog => false,
-            ValueFileKind::SealedLog { last_sequence } => last_sequence <= flushed,
+            ValueFileKind::SealedLog { last_sequence } => last_sequence <= settled,
             ValueFileKind::GcOutput => true,
         }
     }
@@ -170,12 +170,12 @@ impl ValueState {
     pub(super) fn relocate(
         &mut self,
         table: RelocationTable,
-        flushed: SequenceNumber,
+        settled: SequenceNumber,
     ) -> Result<bool, Contradiction> {
         let origin = table.origin;
         let collected = self.files.remove(&origin);
         if let Some(log) = &collected {
-            require(log.is_collectable(flushed), || {
+            require(log.is_collectable(settled), || {
                 format!("value file {origin} is collected before all its entries are in tables")
             })?;
         }
@@ -247,8 +247,8 @@ impl ValueState {
         });
     }
 
-    /// The value logs and GC outputs, if entries up to `flushed` are in tables.
-    pub(super) fn logs(&self, flushed: SequenceNumber) -> Vec<ValueLogUsage> {
+    /// The value logs and GC outputs, if nothing but tables needs the values of entries up to `settled`.
+    pub(super) fn logs(&self, settled: SequenceNumber) -> Vec<ValueLogUsage> {
         let through = self.referred_through();
         let mut relocated: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for table in self.relocations.values().map(|it| it.table) {
@@ -263,7 +263,7 @@ impl ValueState {
                 file: it.file,
                 live: it.referred.plus(through),
                 relocated_entries: relocated.get(&number).copied().unwrap_or_default(),
-                is_collectable: it.is_collectable(flushed),
+                is_collectable: it.is_collectable(settled),
                 is_open: it.kind == ValueFileKind::OpenLog,
             }
         };
@@ -299,11 +299,11 @@ impl ValueState {
         &self.garbage
     }
 
-    /// Removes everything that nothing needs (I2), and the numbers of removed files from `numbers`.
+    /// Removes everything that nothing needs (I2), if only tables need the values of entries up to `settled`, and the numbers of removed files from `numbers`.
     /// Checks I1, I3 and I5.
     pub(super) fn remove_unneeded(
         &mut self,
-        flushed: SequenceNumber,
+        settled: SequenceNumber,
         numbers: &mut BTreeSet<FileNumber>,
     ) -> Result<(), Contradiction> {
         self.check_surplus()?; // I5
@@ -354,7 +354,7 @@ impl ValueState {
                 || match value_file.kind {
                     ValueFileKind::TransientLog | ValueFileKind::GcOutput => false,
                     ValueFileKind::OpenLog => true,
-                    ValueFileKind::SealedLog { last_sequence } => last_sequence > flushed,
+                    ValueFileKind::SealedLog { last_sequence } => last_sequence > settled,
                 };
             if !is_needed {
                 numbers.remove(number);

@@ -75,7 +75,7 @@ impl Version {
         Self {
             levels: self.levels.clone(),
             values: ValueFiles::updated(&self.values, &keyspace.values, obsolete),
-            logs: Shared::new(keyspace.values.logs(keyspace.flushed)),
+            logs: Shared::new(keyspace.values.logs(keyspace.settled)),
             summed: keyspace.values.summed(),
             may_expire: self.may_expire,
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::base::{Error, Result};
 
@@ -168,4 +169,24 @@ pub enum MediumOrder {
     Sorted,
     /// In the order of their writes, to measure what sorting saves. A compaction reads each value alone.
     Written,
+}
+
+/// How much the [consumers](crate::Consumer) of a change feed may hold. One that holds more falls behind, when the next
+/// log would be kept for it: it holds nothing from then on, and has to begin again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Bytes on disk that one consumer may hold: logs that recovery does not need, and garbage in the value logs that
+    /// they point to. Default 1 GiB.
+    pub bytes: u64,
+    /// How long a consumer may hold them without an acknowledgement. Default a day.
+    pub idle: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            bytes: 1 << 30,
+            idle: Duration::from_secs(24 * 3600),
+        }
+    }
 }

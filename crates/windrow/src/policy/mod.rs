@@ -5,8 +5,8 @@
 //! can be a byte string or an integer.
 //!
 //! Owns capacities, scores, the choice of the next job ([`pick`]), the plan of a compaction's output
-//! ([`output`]), the place of values, the choice of value logs for garbage collection, write throttling, and filter
-//! bits. No I/O, no state, no locks.
+//! ([`output`]), the place of values, the choice of value logs for garbage collection, what consumers of changes may hold, write
+//! throttling, and filter bits. No I/O, no state, no locks.
 //!
 //! Invariants of every plan, given a tree that obeys I1:
 //!
@@ -20,6 +20,7 @@
 
 mod append;
 mod capacities;
+mod change_retention;
 mod filters;
 mod garbage_collection;
 mod ingestion;
@@ -36,6 +37,7 @@ mod tree;
 
 pub(crate) use append::segment_limits;
 pub(crate) use capacities::{bounded_capacities, capacities, next_allowed, whole};
+pub(crate) use change_retention::{ConsumerPlace, HeldBytes, falls_behind};
 pub(crate) use filters::{
     allocate_filters, filter_units, flush_fraction, is_allocation_due, price_alone,
 };

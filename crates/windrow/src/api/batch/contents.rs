@@ -44,7 +44,10 @@ pub struct BatchEntries<'a> {
 
 impl<'a> BatchEntries<'a> {
     /// The writes that `entries` has; `names` are those of its keyspaces.
-    pub(super) fn new(entries: BatchReader<'a>, names: Vec<(KeyspaceId, Arc<str>)>) -> Self {
+    pub(in crate::api) fn new(
+        entries: BatchReader<'a>,
+        names: Vec<(KeyspaceId, Arc<str>)>,
+    ) -> Self {
         Self { entries, names }
     }
 }

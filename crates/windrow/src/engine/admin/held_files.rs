@@ -3,7 +3,7 @@
 //! Between two commits, after a sync of all logs, the state of the manifest is copied, and the files that it names are held:
 //! tables, value files and discard lists by versions, logs by open handles. Files that are removed from the folder
 //! afterwards still exist for the copy. The state has the end of the last log, and describes value logs that are being written
-//! as sealed.
+//! as sealed. It has no consumers of changes, and nothing that only they hold.
 //!
 //! I1. The bytes that the state names never change. The database may append to its tables and value logs, behind these bytes.
 //!
@@ -61,6 +61,9 @@ impl Engine {
             let first = logs.first().map(|log| log.number);
             let end = logs.last().map(|log| (log.number, log.length));
             state.end_history(first, end).map_err(|contradiction| {
+                Error::new(ErrorKind::Poisoned, contradiction.to_string())
+            })?;
+            state.forget_consumers().map_err(|contradiction| {
                 Error::new(ErrorKind::Poisoned, contradiction.to_string())
             })?;
             let keyspaces = self.keyspaces.load();

@@ -1,7 +1,7 @@
 //! Creating, opening, dropping and renaming keyspaces.
 //!
 //! Each is one edit of the manifest. A sync of the logs comes first: writes that were acknowledged before survive if the
-//! edit does (I2 of the engine).
+//! edit does (I2 of the engine). While consumers of changes hold anything, the edit also gets a place in the commit order.
 //!
 //! One keyspace is hidden: that of prepared transactions. It is created with the first of them, and callers can neither
 //! see, open nor change it.
@@ -16,7 +16,7 @@ use crate::base::{Error, ErrorKind, KeyspaceId, PREPARED_KEYSPACE, Result};
 use crate::engine::jobs::filter_state;
 use crate::engine::keyspace::merges_and_expires;
 use crate::engine::{Engine, KeyspaceCore};
-use crate::manifest::{KeyspaceState, ManifestState, Record, Version};
+use crate::manifest::{ChangeEvent, KeyspaceState, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 
 impl Engine {
@@ -137,32 +137,33 @@ impl Engine {
             keyspace: id,
             name: name.to_owned(),
         }));
-        self.catalog.commit(
-            |_| records,
-            |state| {
-                let level_count = state
-                    .keyspaces
-                    .get(&id)
-                    .map_or(1, |keyspace: &KeyspaceState| {
-                        usize::from(keyspace.level_count)
-                    });
-                let core = KeyspaceCore::new(
-                    id,
-                    name.to_owned(),
-                    options.clone(),
-                    operator,
-                    Version::default(),
-                    level_count,
-                    &self.memory,
-                );
-                let filter = self.options.compaction_filters.of_keyspace(name);
-                let core = Arc::new(core.with_compaction_filter(filter));
-                let mut all = Vec::clone(&keyspaces);
-                all.push(Arc::clone(&core));
-                self.keyspaces.store(Shared::new(all));
-                core
-            },
-        )
+        let event = (!is_hidden(name)).then(|| ChangeEvent::Created {
+            keyspace: id,
+            name: name.to_owned(),
+        });
+        self.commit_keyspace_change(records, event, |state| {
+            let level_count = state
+                .keyspaces
+                .get(&id)
+                .map_or(1, |keyspace: &KeyspaceState| {
+                    usize::from(keyspace.level_count)
+                });
+            let core = KeyspaceCore::new(
+                id,
+                name.to_owned(),
+                options.clone(),
+                operator,
+                Version::default(),
+                level_count,
+                &self.memory,
+            );
+            let filter = self.options.compaction_filters.of_keyspace(name);
+            let core = Arc::new(core.with_compaction_filter(filter));
+            let mut all = Vec::clone(&keyspaces);
+            all.push(Arc::clone(&core));
+            self.keyspaces.store(Shared::new(all));
+            core
+        })
     }
 
     /// Drops the keyspace `name`. Its entries and files go after their last user has released them.
@@ -175,14 +176,15 @@ impl Engine {
         // I2 of the engine: writes that were acknowledged before the drop survive, even if the drop does not.
         self.sync_logs()?;
         let dropped = self.with_reserve(|| {
-            self.catalog.commit(
-                |_| vec![Record::DropKeyspace(core.id())],
-                |_| {
-                    let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
-                    self.keyspaces.store(Shared::new(others.cloned().collect()));
-                    core.note_dropped();
-                },
-            )
+            let event = ChangeEvent::Dropped {
+                keyspace: core.id(),
+                name: name.to_owned(),
+            };
+            self.commit_keyspace_change(vec![Record::DropKeyspace(core.id())], Some(event), |_| {
+                let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
+                self.keyspaces.store(Shared::new(others.cloned().collect()));
+                core.note_dropped();
+            })
         });
         drop(creating);
         self.note_reserve();
@@ -262,12 +264,19 @@ impl Engine {
             keyspace: keyspace.id(),
             name: name.to_owned(),
         };
-        self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], &install))
+        let event = ChangeEvent::Renamed {
+            keyspace: keyspace.id(),
+            from: keyspace.name().to_string(),
+            to: name.to_owned(),
+        };
+        self.with_reserve(|| {
+            self.commit_keyspace_change(vec![record.clone()], Some(event.clone()), &install)
+        })
     }
 }
 
 /// Whether callers do not see the keyspace of this name.
-pub(super) fn is_hidden(name: &str) -> bool {
+pub(in crate::engine) fn is_hidden(name: &str) -> bool {
     name == PREPARED_KEYSPACE
 }
 

@@ -35,7 +35,7 @@ use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
 use crate::runtime::Work;
 use crate::table::Measure;
-use keyspaces::is_hidden;
+pub(super) use keyspaces::is_hidden;
 use stats::{KeyspaceStats, LevelStats, Stats};
 use value_files::value_stats;
 

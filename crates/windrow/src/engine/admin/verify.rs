@@ -7,22 +7,53 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::stats::VerifyReport;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::{Engine, KeyspaceCore};
+use crate::log::LogReader;
 use crate::manifest::names::FileName;
-use crate::manifest::{ValueState, Version};
+use crate::manifest::{ManifestState, ValueState, Version};
 use crate::table::{FileMeta, Referred};
 use crate::value::read_discard_list;
 use crate::vfs::{Footprint, OpenMode};
 
 impl Engine {
-    /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, and
-    /// the counts of the discard lists and of the references.
+    /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, the
+    /// counts of the discard lists and of the references, and the logs that are kept for consumers of changes.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
         for keyspace in self.keyspaces.load().iter() {
             self.verify_keyspace(keyspace, &mut report)?;
         }
+        self.verify_kept_logs(&mut report)?;
         Ok(report)
+    }
+
+    /// Reads every chunk of the logs that only consumers of changes need.
+    fn verify_kept_logs(&self, report: &mut VerifyReport) -> Result<()> {
+        let kept = |state: &ManifestState| state.changes.kept_logs.clone();
+        for (number, log) in self.catalog.with_state(kept) {
+            let name = FileName::Wal(number).to_string();
+            let read = || {
+                let vfs = &*self.options.vfs;
+                let mut reader = LogReader::open(vfs, &self.directory, &name, number, None)?;
+                reader.extend_to(log.length)?;
+                while reader.next()?.is_some() {}
+                if reader.is_at_end() {
+                    return Ok(());
+                }
+                let what = "a record that was committed is damaged or missing";
+                Err(Error::corruption(&name, reader.position(), what))
+            };
+            if let Err(error) = read() {
+                if error.kind() == ErrorKind::Io {
+                    return Err(error);
+                }
+                // It may have been removed since.
+                if self.is_kept(number) {
+                    report.damage.push(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn verify_keyspace(&self, keyspace: &KeyspaceCore, report: &mut VerifyReport) -> Result<()> {

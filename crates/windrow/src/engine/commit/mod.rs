@@ -102,6 +102,11 @@ impl Commits {
             idle: Mutex::default(),
         }
     }
+
+    /// Waits until a leader that has published gives the leadership up, if one is about to.
+    pub(super) fn pass(&self) {
+        self.queue.pass();
+    }
 }
 
 impl Engine {
@@ -293,6 +298,7 @@ impl Engine {
             }
             None => leader.finish(),
         }
+        self.notice.notify();
         group.own
     }
 

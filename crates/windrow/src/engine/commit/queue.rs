@@ -164,6 +164,11 @@ impl<T, A, D> CommitQueue<T, A, D> {
         }
     }
 
+    /// Takes and releases the lock that every leader takes when it gives the leadership up.
+    pub(crate) fn pass(&self) {
+        drop(self.state.lock());
+    }
+
     /// Without `may_pass` the writer waits behind those in the queue.
     fn take_turn(
         &self,

@@ -1,10 +1,11 @@
-//! A commit of entries that are in tables already: they get one sequence number at their place in the commit order.
+//! A commit without entries in the log: it gets one sequence number at its place in the commit order. An ingestion adds
+//! tables with that number. A change of keyspaces gets a number for the consumers of changes.
 //!
 //! The number is taken from the log, by a record of one entry that changes nothing, and the log is synced before an
-//! edit names the tables. So the edit alone decides whether the tables count, and no number in the manifest is above
-//! those of the logs. After a crash between both the number is used, and no entry has it.
+//! edit has the number. So the edit alone decides whether the commit counts, and no number in the manifest is above
+//! those of the logs. After a crash between both the number is used, and nothing has it.
 //!
-//! Concurrency: the caller leads the commits from before the number is taken until the tables are published. So each
+//! Concurrency: the caller leads the commits from before the number is taken until it is published. So each
 //! other commit is wholly before or wholly after.
 
 use super::PoisonOnDrop;
@@ -16,13 +17,13 @@ use crate::engine::counters;
 use crate::log::batch;
 
 impl Engine {
-    /// Commits tables between two other commits. `prepare` is called first, with the newest number in use: afterwards
-    /// no memtable hides a key of the tables. `add` gets what it returns and adds the tables with their number. On return
-    /// they are visible and durable, with every write that was acknowledged before.
+    /// Commits an edit between two other commits. `prepare` is called first, with the newest number in use: afterwards
+    /// no memtable hides a key of new tables. `add` gets what it returns and commits the edit with its number. On return
+    /// it is visible and durable, with every write that was acknowledged before.
     ///
     /// # Errors
     /// Those of `prepare` and `add`; `NoSpace` (nothing has changed); `Closed`; `ReadOnly`; `Poisoned`.
-    pub(in crate::engine) fn commit_tables<P, R>(
+    pub(in crate::engine) fn commit_numbered<P, R>(
         &self,
         prepare: impl FnOnce(SequenceNumber) -> Result<P>,
         add: impl FnOnce(P, SequenceNumber) -> Result<R>,
@@ -35,7 +36,7 @@ impl Engine {
         let prepared = prepare(newest)?;
         let sequence = self.take_number()?;
         self.sync_logs()?;
-        // Dropped before the leadership: after a panic no later commit publishes one half of the tables.
+        // Dropped before the leadership: after a panic no later commit publishes one half of this one.
         let mut interrupted = PoisonOnDrop {
             poison: &self.poison,
             is_over: false,
@@ -46,6 +47,7 @@ impl Engine {
         // Also if nothing was added: later commits have higher numbers.
         self.visible.store(sequence, Ordering::Release);
         drop(leadership);
+        self.notice.notify();
         added
     }
 

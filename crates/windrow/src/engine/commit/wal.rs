@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::log::LogSync;
+use crate::manifest::KeptLog;
 
 /// One log of the chain.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ struct Link {
     number: FileNumber,
     /// `None` for a log that recovery has replayed and synced.
     sync: Option<Arc<LogSync>>,
+    /// The sequence number of its first entry, if it has one.
+    first_sequence: SequenceNumber,
     /// Its bytes, once it is closed.
     length: u64,
     /// Its newest sequence number, once it is closed.
@@ -36,6 +39,17 @@ impl Link {
     }
 }
 
+/// The part of a log that is written.
+#[derive(Debug, Clone)]
+pub(crate) struct WrittenLog {
+    pub(crate) number: FileNumber,
+    /// The sequence number of its first entry.
+    pub(crate) first_sequence: SequenceNumber,
+    /// Its newest sequence number; `None` for the active log.
+    pub(crate) last_sequence: Option<SequenceNumber>,
+    pub(crate) length: u64,
+}
+
 /// The logs that recovery would replay, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct WalChain(Mutex<Vec<Link>>);
@@ -45,12 +59,14 @@ impl WalChain {
     pub(crate) fn push_replayed(
         &self,
         number: FileNumber,
+        first_sequence: SequenceNumber,
         length: u64,
         last_sequence: SequenceNumber,
     ) {
         self.0.lock().push(Link {
             number,
             sync: None,
+            first_sequence,
             length,
             last_sequence,
         });
@@ -73,6 +89,7 @@ impl WalChain {
         links.push(Link {
             number,
             sync: Some(sync),
+            first_sequence: last_sequence + 1,
             length: 0,
             last_sequence: 0,
         });
@@ -112,6 +129,42 @@ impl WalChain {
         let links = self.0.lock();
         let before = links.iter().take_while(|link| link.number < first);
         before.last().map_or(0, |link| link.last_sequence)
+    }
+
+    /// The closed logs before `first` that have entries from sequence number `from` on.
+    pub(crate) fn entries_before(
+        &self,
+        first: FileNumber,
+        from: SequenceNumber,
+    ) -> Vec<(FileNumber, KeptLog)> {
+        let links = self.0.lock();
+        let before = links.iter().take_while(|link| link.number < first);
+        let has_entries = |link: &&Link| link.last_sequence >= link.first_sequence.max(from);
+        let kept = |link: &Link| KeptLog {
+            length: link.length,
+            first: link.first_sequence,
+            last: link.last_sequence,
+        };
+        let kept = before
+            .filter(has_entries)
+            .map(|link| (link.number, kept(link)));
+        kept.collect()
+    }
+
+    /// The log that has or will have the entry `sequence`.
+    pub(crate) fn find(&self, sequence: SequenceNumber) -> Option<WrittenLog> {
+        let links = self.0.lock();
+        let newest = links.len().checked_sub(1)?;
+        let mut links = links.iter().enumerate();
+        let (index, link) = links.find(|(index, link)| {
+            (*index == newest && link.sync.is_some()) || link.last_sequence >= sequence
+        })?;
+        (link.first_sequence <= sequence).then(|| WrittenLog {
+            number: link.number,
+            first_sequence: link.first_sequence,
+            last_sequence: (index < newest || link.sync.is_none()).then_some(link.last_sequence),
+            length: link.bytes(),
+        })
     }
 
     /// Removes the logs before `first` from the chain and returns them.

@@ -29,7 +29,7 @@ use crate::engine::jobs::context::{garbage_records, on_disk, value_log_records};
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
-use crate::manifest::{FileHandle, ManifestState, Record, ReferenceChanges, Version};
+use crate::manifest::{ChangeEvent, FileHandle, ManifestState, Record, ReferenceChanges, Version};
 use crate::memtable::MemtableCursor;
 use crate::policy::{Claim, NewTable, ingestion_plan};
 use crate::read::newer::newer_in_file;
@@ -241,7 +241,7 @@ impl Engine {
                 // Writers do not wait for the device later.
                 added.held_from(self, &added.keyspace.state_full().version)?;
             }
-            self.commit_tables(
+            self.commit_numbered(
                 |newest| {
                     let mut places = Vec::new();
                     self.check_held(new)?;
@@ -350,6 +350,11 @@ impl Engine {
                     let mut records = Vec::new();
                     for ((added, place), tables) in each() {
                         added.put_records(place, tables, &mut records);
+                    }
+                    if state.changes.held_from().is_some() {
+                        let ids = keyspaces.iter().map(|keyspace| keyspace.id());
+                        let event = ChangeEvent::TablesAdded(ids.collect());
+                        records.push(Record::ChangeEvent { sequence, event });
                     }
                     // No flush may record it before the logs that have it are gone.
                     records.push(Record::Used {

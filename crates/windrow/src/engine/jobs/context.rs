@@ -82,7 +82,7 @@ impl Engine {
     }
 
     /// Reads values of the files in `version`.
-    pub(super) fn value_reader<'a>(&'a self, version: &'a Version) -> ValueReader<'a> {
+    pub(in crate::engine) fn value_reader<'a>(&'a self, version: &'a Version) -> ValueReader<'a> {
         ValueReader {
             files: version.values(),
             open: &self.values,

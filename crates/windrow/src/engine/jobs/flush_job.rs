@@ -181,7 +181,9 @@ impl Engine {
                     keyspace: state.last_keyspace,
                     sequence: state.last_sequence().max(self.chain.last_before(first)),
                 };
-                vec![used, Record::OldestLog(first)]
+                let mut records = self.oldest_log_records(first, state);
+                records.insert(0, used);
+                records
             },
             |state| state.logs.first().copied(),
         )?;
@@ -192,8 +194,13 @@ impl Engine {
 
     fn remove_logs_before(&self, first_needed: Option<FileNumber>) {
         if let Some(first) = first_needed {
-            for number in self.chain.drop_before(first) {
+            let dropped = self.chain.drop_before(first);
+            for &number in dropped.iter().filter(|&&log| !self.is_kept(log)) {
                 self.remove_file(FileName::Wal(number));
+            }
+            if !dropped.is_empty() {
+                // What was kept now may be too much. If this fails, the next flush tries again.
+                drop(self.bound_consumers());
             }
         }
     }
@@ -226,10 +233,9 @@ impl Engine {
             .durable_position()
             .filter(|synced| Some(*synced) > state.log_synced);
         records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
-        records.extend(
-            self.first_needed_log(Some(keyspace), through, state)
-                .map(Record::OldestLog),
-        );
+        if let Some(first) = self.first_needed_log(Some(keyspace), through, state) {
+            records.extend(self.oldest_log_records(first, state));
+        }
         records
     }
 

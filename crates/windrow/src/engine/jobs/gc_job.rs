@@ -88,7 +88,7 @@ impl GcJob {
         let victim = |number: &FileNumber| {
             let log = values.files.get(number)?;
             let tables = values.relocations.values().map(|relocated| relocated.table);
-            log.is_collectable(keyspace.flushed).then(|| Victim {
+            log.is_collectable(keyspace.settled).then(|| Victim {
                 file: log.file,
                 tables: tables.filter(|table| table.gc_output == *number).collect(),
             })
@@ -251,7 +251,11 @@ impl Engine {
     }
 
     /// Gives readers the value files of `state`.
-    fn set_value_files(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
+    pub(in crate::engine) fn set_value_files(
+        &self,
+        keyspace: &KeyspaceCore,
+        state: &ManifestState,
+    ) {
         if let Some(manifest) = state.keyspaces.get(&keyspace.id()) {
             keyspace.set_value_files(manifest, &self.obsolete);
         }

@@ -123,6 +123,9 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let first_needed = replayed.iter().position(|log| log.is_needed);
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();
+    let dropped = &replayed[..replayed.len() - needed.len()];
+    let kept = kept_logs(dropped, &state);
+    apply(&mut state, &kept)?;
     if last_log.is_some() && last_sequence != replayed_last {
         // New entries would not continue the sequence of the logs that stay.
         let what = format!(
@@ -201,10 +204,23 @@ fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {
     logs.last().map_or(0, |log| log.last_sequence)
 }
 
+/// The records that keep those of the `dropped` logs that consumers of changes hold.
+fn kept_logs(dropped: &[ReplayedLog], state: &ManifestState) -> Edit {
+    let chain = chain_of(dropped);
+    let kept = state.changes.held_from().map(|from| {
+        let all = FileNumber(FILE_NUMBER_MAX);
+        chain.entries_before(all, from)
+    });
+    let record = |(number, log)| Record::KeepLog { number, log };
+    Edit {
+        records: kept.into_iter().flatten().map(record).collect(),
+    }
+}
+
 fn chain_of(logs: &[ReplayedLog]) -> WalChain {
     let chain = WalChain::default();
     for log in logs {
-        chain.push_replayed(log.number, log.end, log.last_sequence);
+        chain.push_replayed(log.number, log.first_sequence, log.end, log.last_sequence);
     }
     chain
 }
@@ -388,15 +404,16 @@ pub(super) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>
         .collect())
 }
 
-/// The tables, value files and logs that the manifest names.
-fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
+/// The tables, value files and logs that the data of the database is in.
+fn needed_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
     let files = state.files().map(|(name, _)| name);
     files.chain(state.logs.iter().copied().map(FileName::Wal))
 }
 
-/// Checks that every file that the manifest names exists.
+/// Checks that every file exists that data is in. A log that is kept for a consumer of changes is none: that consumer
+/// reports its damage.
 fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> {
-    match named_files(state).find(|file| !files.contains(file)) {
+    match needed_files(state).find(|file| !files.contains(file)) {
         None => Ok(()),
         Some(file) => Err(Error::corruption(
             &file.to_string(),
@@ -420,6 +437,7 @@ fn check_unnamed_logs(
         if let FileName::Wal(number) = *file
             && number > manifest
             && !state.logs.contains(&number)
+            && !state.changes.kept_logs.contains_key(&number)
             && state.logs.first().is_none_or(|oldest| *oldest < number)
             && read_header(vfs, directory, number)?.is_some()
         {
@@ -496,7 +514,12 @@ fn remove_unnamed_files(
     files: &BTreeSet<FileName>,
     catalog: &Catalog,
 ) {
-    let named: BTreeSet<FileName> = catalog.with_state(|state| named_files(state).collect());
+    let named: BTreeSet<FileName> = catalog.with_state(|state| {
+        let kept = state.changes.kept_logs.keys();
+        needed_files(state)
+            .chain(kept.copied().map(FileName::Wal))
+            .collect()
+    });
     for file in files {
         // `files` was listed before the new manifest was made, so every manifest in it is old.
         let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)

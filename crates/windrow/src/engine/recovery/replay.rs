@@ -50,6 +50,8 @@ pub(crate) struct ReplayedLog {
     pub(crate) durable: u64,
     /// Whether any of its entries is still needed.
     pub(crate) is_needed: bool,
+    /// The sequence number of its first entry, if it has one.
+    pub(crate) first_sequence: SequenceNumber,
     /// The newest sequence number in it or before it.
     pub(crate) last_sequence: SequenceNumber,
 }
@@ -99,6 +101,7 @@ pub(crate) fn replay(
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
         // A log without a header has no records.
         let mut last_sequence = headers[index].map_or(0, |header| header.base - 1);
+        let first_sequence = last_sequence + 1;
         let mut is_needed = false;
         // The end is recorded in the manifest, and the sync in the next log's header, after the sync.
         let is_durable =
@@ -146,6 +149,7 @@ pub(crate) fn replay(
                 end.evidence
             },
             is_needed,
+            first_sequence,
             last_sequence,
         });
         if !is_complete {

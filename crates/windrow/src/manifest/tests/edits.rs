@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::change_records::{ChangeEvent, ConsumerState, KeptLog};
 use super::super::edit::{Edit, Record};
 use super::{
     History, count_references, file, garbage, log, moved, options, refer, refer_to_log, steps,
@@ -129,6 +130,49 @@ fn one_of_each() -> Edit {
                 name: "an operator".to_owned(),
             },
             Record::ExpiredBy(1 << 41),
+            Record::Consumer {
+                name: "c".to_owned(),
+                state: ConsumerState {
+                    acknowledged: 1 << 50,
+                    moment: 1 << 40,
+                    is_behind: true,
+                },
+            },
+            Record::RemoveConsumer("d".to_owned()),
+            Record::KeepLog {
+                number,
+                log: KeptLog {
+                    length: 1 << 33,
+                    first: 1,
+                    last: 1 << 49,
+                },
+            },
+            Record::ChangeEvent {
+                sequence: 300,
+                event: ChangeEvent::Created {
+                    keyspace,
+                    name: "n".to_owned(),
+                },
+            },
+            Record::ChangeEvent {
+                sequence: 301,
+                event: ChangeEvent::Dropped {
+                    keyspace,
+                    name: "n".to_owned(),
+                },
+            },
+            Record::ChangeEvent {
+                sequence: 302,
+                event: ChangeEvent::Renamed {
+                    keyspace,
+                    from: "n".to_owned(),
+                    to: "m".to_owned(),
+                },
+            },
+            Record::ChangeEvent {
+                sequence: 303,
+                event: ChangeEvent::TablesAdded(vec![keyspace, KeyspaceId(1)]),
+            },
             Record::DropKeyspace(keyspace),
             Record::RenameKeyspace {
                 keyspace,

@@ -1,5 +1,6 @@
 //! Tests of the manifest, and their builders of edits and files.
 
+mod changes;
 mod edits;
 mod state;
 mod store;

@@ -228,7 +228,7 @@ fn fits(state: &mut ManifestState, records: Vec<Record>) -> bool {
     fits
 }
 
-fn add_log(number: u64, entries: u64, last_sequence: u64) -> [Record; 2] {
+pub(super) fn add_log(number: u64, entries: u64, last_sequence: u64) -> [Record; 2] {
     [
         add_value_log(number),
         seal_value_log(log(number, entries, 0), last_sequence),
@@ -243,7 +243,7 @@ fn table_of(number: u64, log_number: u64, entries: u64) -> FileMeta {
 }
 
 /// Adds a [table](table_of).
-fn add_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
+pub(super) fn add_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
     let table = table_of(number, log_number, entries);
     let mut records = Vec::from_iter(counted(KEYSPACE, &table, true));
     records.push(add_file(u8::try_from(number % 16).unwrap(), table));
@@ -251,7 +251,7 @@ fn add_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
 }
 
 /// Removes the [table](table_of).
-fn remove_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
+pub(super) fn remove_table(number: u64, log_number: u64, entries: u64) -> Vec<Record> {
     let table = table_of(number, log_number, entries);
     let mut records = vec![remove_file(u8::try_from(number % 16).unwrap(), number)];
     records.extend(counted(KEYSPACE, &table, false));

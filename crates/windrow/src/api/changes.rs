@@ -1,0 +1,300 @@
+//! The change feed: every committed batch, once and in order.
+//!
+//! Concurrency: a [`Changes`] has one user; a [`Consumer`] and its clones may be used from any thread.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{BatchEntries, Db};
+use crate::base::{Result, SequenceNumber};
+use crate::engine::{ChangeFeed, CommittedBatch, CommittedChange, ConsumerStats, Handle};
+use crate::log::batch::BatchReader;
+use crate::log::portable_batch;
+
+/// One change of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Writes that were committed together.
+    Batch(ChangeBatch),
+    /// A keyspace was created.
+    KeyspaceCreated {
+        /// The sequence number of the change.
+        sequence: SequenceNumber,
+        /// Its name.
+        name: String,
+    },
+    /// A keyspace was dropped, with all that earlier batches have written to it.
+    KeyspaceDropped {
+        /// The sequence number of the change.
+        sequence: SequenceNumber,
+        /// Its last name.
+        name: String,
+    },
+    /// A keyspace has another name. If another keyspace had it, that one now has the old name of this one.
+    KeyspaceRenamed {
+        /// The sequence number of the change.
+        sequence: SequenceNumber,
+        /// The old name.
+        from: String,
+        /// The new name.
+        to: String,
+    },
+    /// A bulk load or an ingestion has added tables, whose entries are in no log. A copy that has to have them copies these
+    /// keyspaces from a snapshot, and goes on behind it.
+    TablesAdded {
+        /// The sequence number of the change.
+        sequence: SequenceNumber,
+        /// The keyspaces. None if there was no consumer at that time: then they are not known, or the load has failed.
+        keyspaces: Vec<String>,
+    },
+}
+
+/// Writes that were committed together: one batch, or several that were in one group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeBatch(CommittedBatch);
+
+/// The changes of a database, in the commit order.
+///
+/// It gives out each change once, as soon as it is visible, and makes it durable before: what a consumer has seen is never
+/// lost here. It ends with the handle that it came from, which it keeps open.
+pub struct Changes {
+    handle: Arc<Handle>,
+    feed: ChangeFeed,
+}
+
+/// A named consumer of the changes of a database, whose place survives.
+///
+/// The database keeps every change behind the place of a consumer, within the bounds of
+/// [`Options::change_retention`](crate::Options::change_retention).
+///
+/// ```
+/// # fn main() -> windrow::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// use std::time::Duration;
+/// use windrow::{Change, Db, Options};
+///
+/// let db = Db::open(folder.path(), Options::default())?;
+/// let consumer = db.consumer("search index")?;
+/// let users = db.keyspace("users")?;
+/// users.insert("ada", "mathematician")?;
+/// db.flush()?;
+///
+/// let mut changes = consumer.changes()?;
+/// while let Some(change) = changes.next(Duration::ZERO)? {
+///     if let Change::Batch(batch) = &change {
+///         for write in batch {
+///             println!("{} {:?} {:?}", write.keyspace, write.key, write.write);
+///         }
+///     }
+///     consumer.acknowledge(change.sequence())?;
+/// }
+/// assert_eq!(consumer.acknowledged()?, db.snapshot().sequence());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Consumer {
+    handle: Arc<Handle>,
+    name: Arc<str>,
+}
+
+impl Db {
+    /// The changes from sequence number `from` on. The first batch may begin before `from`, if that is within it.
+    ///
+    /// Nothing is kept for these changes: without a [`consumer`](Self::consumer) logs go when their entries are in tables.
+    /// In a database that is open for reading the changes end with the logs that the open has read, and the last
+    /// ones may not be durable.
+    ///
+    /// # Errors
+    /// `FellBehind` if the logs do not have them any more; `InvalidArgument` if `from` is more than one above the newest
+    /// sequence number; `Corruption`; `Io`; `Closed`.
+    pub fn changes(&self, from: SequenceNumber) -> Result<Changes> {
+        let feed = self.handle.engine().changes(from)?;
+        Ok(Changes::new(&self.handle, feed))
+    }
+
+    /// The consumer `name`, created if missing. A new one begins behind the newest write; a snapshot taken afterwards has
+    /// everything before its changes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty name or one longer than 255 bytes; `NoSpace` (nothing has changed); `ReadOnly`;
+    /// `Poisoned`; `Closed`.
+    ///
+    /// # Durability
+    /// A new consumer is durable when this returns, and so is every write acknowledged before.
+    pub fn consumer(&self, name: &str) -> Result<Consumer> {
+        self.handle.engine().open_consumer(name)?;
+        Ok(Consumer {
+            handle: Arc::clone(&self.handle),
+            name: name.into(),
+        })
+    }
+
+    /// All consumers, by name, and what they hold.
+    pub fn consumers(&self) -> Vec<ConsumerStats> {
+        self.handle.engine().consumers()
+    }
+
+    /// Forgets the consumer `name`. What nobody else holds is removed.
+    ///
+    /// # Errors
+    /// `NotFound`; `NoSpace` (nothing has changed); `ReadOnly`; `Poisoned`; `Closed`.
+    ///
+    /// # Durability
+    /// The removal is durable when this returns.
+    pub fn remove_consumer(&self, name: &str) -> Result<()> {
+        self.handle.engine().remove_consumer(name)
+    }
+}
+
+impl Consumer {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The changes behind its place.
+    ///
+    /// # Errors
+    /// `FellBehind` if it held too much or was silent for too long; `NotFound` if it was removed; `Corruption`; `Io`;
+    /// `Closed`.
+    pub fn changes(&self) -> Result<Changes> {
+        let feed = self.handle.engine().consumer_changes(&self.name)?;
+        Ok(Changes::new(&self.handle, feed))
+    }
+
+    /// Its place: it has acknowledged every change up to this sequence number.
+    ///
+    /// # Errors
+    /// `NotFound` if it was removed.
+    pub fn acknowledged(&self) -> Result<SequenceNumber> {
+        self.handle.engine().consumer_place(&self.name)
+    }
+
+    /// Notes that the consumer has done with every change up to `sequence`, most often
+    /// [`Change::sequence`]. What nobody else holds is removed. This costs two syncs of the manifest, so acknowledge after
+    /// many changes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `sequence` is above the newest write, or below the place; `FellBehind`; `NotFound`; `NoSpace`
+    /// (nothing has changed); `ReadOnly`; `Poisoned`; `Closed`.
+    ///
+    /// # Durability
+    /// The place is durable when this returns.
+    pub fn acknowledge(&self, sequence: SequenceNumber) -> Result<()> {
+        self.handle.engine().acknowledge(&self.name, sequence)
+    }
+}
+
+impl Changes {
+    fn new(handle: &Arc<Handle>, feed: ChangeFeed) -> Self {
+        Self {
+            handle: Arc::clone(handle),
+            feed,
+        }
+    }
+
+    /// The next change. Waits for a commit for at most `timeout`; `None` if there was none. After an error the next call
+    /// tries the same change again.
+    ///
+    /// # Errors
+    /// `FellBehind` if the logs do not have it any more; `Corruption` if a log or a value is damaged; `Io`; `NoSpace`;
+    /// `Poisoned`; `Closed`.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Change>> {
+        let change = self.handle.engine().next_change(&mut self.feed, timeout)?;
+        Ok(change.map(Change::new))
+    }
+
+    /// Every change before this sequence number was given out, or was before the beginning.
+    pub fn position(&self) -> SequenceNumber {
+        self.feed.position()
+    }
+}
+
+impl Change {
+    fn new(change: CommittedChange) -> Self {
+        match change {
+            CommittedChange::Batch(batch) => Self::Batch(ChangeBatch(batch)),
+            CommittedChange::Created(sequence, name) => Self::KeyspaceCreated { sequence, name },
+            CommittedChange::Dropped(sequence, name) => Self::KeyspaceDropped { sequence, name },
+            CommittedChange::Renamed { sequence, from, to } => {
+                Self::KeyspaceRenamed { sequence, from, to }
+            }
+            CommittedChange::TablesAdded(sequence, keyspaces) => Self::TablesAdded {
+                sequence,
+                keyspaces,
+            },
+        }
+    }
+
+    /// The sequence number of the change; of a batch, that of its last write. A consumer that has done with the change
+    /// acknowledges it.
+    pub fn sequence(&self) -> SequenceNumber {
+        match self {
+            Self::Batch(batch) => batch.last(),
+            Self::KeyspaceCreated { sequence, .. }
+            | Self::KeyspaceDropped { sequence, .. }
+            | Self::KeyspaceRenamed { sequence, .. }
+            | Self::TablesAdded { sequence, .. } => *sequence,
+        }
+    }
+}
+
+impl ChangeBatch {
+    /// The sequence number of its first write.
+    pub fn first(&self) -> SequenceNumber {
+        self.0.first
+    }
+
+    /// The sequence number of its last write.
+    pub fn last(&self) -> SequenceNumber {
+        self.0.last
+    }
+
+    /// The number of writes. Those to keyspaces that do not exist any more are left out, so it may be less than the
+    /// sequence numbers suggest.
+    pub fn len(&self) -> usize {
+        self.0.count as usize
+    }
+
+    /// Whether it has no write. No feed gives out such a batch.
+    pub fn is_empty(&self) -> bool {
+        self.0.count == 0
+    }
+
+    /// The writes, in their order, with the names that the keyspaces had then.
+    pub fn iter(&self) -> BatchEntries<'_> {
+        let entries = BatchReader::entries(&self.0.entries, 1, self.0.count);
+        BatchEntries::new(entries, self.0.names.clone())
+    }
+
+    /// The writes as bytes, which [`Db::batch_from_bytes`] of another database makes a batch of.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        portable_batch::encode(&self.0.names, self.0.count, &self.0.entries)
+    }
+}
+
+impl<'a> IntoIterator for &'a ChangeBatch {
+    type Item = super::BatchEntry<'a>;
+    type IntoIter = BatchEntries<'a>;
+
+    fn into_iter(self) -> BatchEntries<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes")
+            .field("position", &self.position())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Consumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Consumer").field(&self.name).finish()
+    }
+}

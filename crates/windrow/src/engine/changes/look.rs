@@ -1,0 +1,60 @@
+//! What a feed knows of the database beside the logs: how far it may read, and what keyspaces were called.
+//!
+//! Concurrency: a look never changes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::base::sync::atomic::Ordering;
+use crate::base::{KeyspaceId, Result, SequenceNumber};
+use crate::engine::Engine;
+use crate::engine::admin::is_hidden;
+use crate::manifest::ChangeState;
+
+/// What was visible at a moment.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// Everything up to here is visible and durable.
+    pub(super) through: SequenceNumber,
+    /// The keyspaces of users.
+    names: BTreeMap<KeyspaceId, String>,
+    /// At that moment or later.
+    pub(super) changes: ChangeState,
+}
+
+impl Look {
+    /// The names of keyspaces after the change `sequence`.
+    pub(super) fn names_at(
+        &self,
+        sequence: SequenceNumber,
+    ) -> Cow<'_, BTreeMap<KeyspaceId, String>> {
+        if self.changes.events.range(sequence + 1..).next().is_none() {
+            return Cow::Borrowed(&self.names);
+        }
+        Cow::Owned(self.changes.names_at(sequence, self.names.clone()))
+    }
+
+    /// Whether consumers hold `sequence`, with all events from there on.
+    pub(super) fn holds(&self, sequence: SequenceNumber) -> bool {
+        let from = self.changes.held_from();
+        from.is_some_and(|from| from <= sequence)
+    }
+}
+
+impl Engine {
+    /// Looks at what is visible, and makes it durable.
+    pub(super) fn look_at_changes(&self) -> Result<Look> {
+        // First: the names and events of everything up to here are in the state.
+        let through = self.visible.load(Ordering::Acquire);
+        self.sync_logs()?;
+        Ok(self.catalog.with_state(|state| {
+            let names = state.keyspaces.iter();
+            let names = names.map(|(&id, keyspace)| (id, keyspace.name.clone()));
+            Look {
+                through,
+                names: names.filter(|(_, name)| !is_hidden(name)).collect(),
+                changes: state.changes.clone(),
+            }
+        }))
+    }
+}

@@ -1,0 +1,29 @@
+//! The change feed: committed batches in their order, from the write-ahead logs.
+//!
+//! - [`feed`]: the reader of the logs, which gives out each batch once.
+//! - [`look`]: how far a feed may read, and the names of keyspaces.
+//! - [`committed`]: a batch as it was written, with values in the place of pointers.
+//! - [`consumers`]: named consumers, their places, and the logs that are kept for them.
+//! - [`notice`]: the wake-up of readers that wait for the next commit.
+//!
+//! Invariants:
+//! - I1: A feed gives out every change from its beginning on once, in the commit order, or an error. It never leaves a gap.
+//! - I2: It gives out only what is visible and durable: after a power failure a later write could have the sequence number
+//!   of one that was lost.
+//! - I3: What a consumer has not acknowledged stays, over opens, until the consumer falls behind. The edit that makes a
+//!   log unnecessary to recovery also keeps it.
+//! - I4: A feed holds no lock that writers take, except for a few instructions, and during a sync the one of the log. A
+//!   writer pays for feeds only while one waits.
+//!
+//! Concurrency: each feed has one user. Everything else is for any thread.
+
+mod committed;
+mod consumers;
+mod feed;
+mod look;
+mod notice;
+
+pub(crate) use committed::{CommittedBatch, CommittedChange};
+pub use consumers::ConsumerStats;
+pub(crate) use feed::ChangeFeed;
+pub(crate) use notice::CommitNotice;
