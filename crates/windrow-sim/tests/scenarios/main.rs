@@ -33,5 +33,6 @@ mod page_cache;
 mod poisoning;
 mod read_folds;
 mod read_only;
+mod replicas;
 mod stalls;
 mod value_logs;

@@ -1,0 +1,142 @@
+//! The copy of the example `replica` becomes equal to its source again after a crash of either or both, wherever that was.
+
+use std::path::Path;
+
+use windrow::{Batch, Db, ErrorKind, Keyspace, Result};
+use windrow_sim::disk::Image;
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+use crate::common::{FOLDER, check_sound, entries, kind, observe, on, small};
+
+#[path = "../../../windrow/examples/replica/replica.rs"]
+mod replica;
+
+use replica::{NOTES, Replica};
+
+const CONSUMER: &str = "replica";
+
+fn open(disk: &SimDisk) -> Db {
+    Db::open(FOLDER, on(small(), disk, &SteppedRuntime::new(5))).unwrap()
+}
+
+fn catch_up(source: &Db, copy: &Db) -> Result<()> {
+    let replica = Replica::new(copy.clone())?;
+    replica.catch_up(source, &source.consumer(CONSUMER)?)
+}
+
+fn check_equal(source: &Db, copy: &Db, what: &str) {
+    let mut names = copy.keyspace_names();
+    names.retain(|name| name != NOTES);
+    assert_eq!(names, source.keyspace_names(), "{what}");
+    for name in names {
+        let all = |db: &Db| entries(&db.keyspace(&name).unwrap());
+        assert_eq!(all(copy), all(source), "{what}, {name}");
+    }
+}
+
+fn write(source: &Db, keyspace: &Keyspace, round: u8) -> Result<()> {
+    let other = source.keyspace("other")?;
+    for key in 0..12_u8 {
+        let mut batch = Batch::new();
+        let length = if key == round { 1300 } else { 120 };
+        batch.insert(keyspace, [key], vec![round; length])?;
+        batch.insert(&other, [round, key], "")?;
+        source.write(&batch)?;
+    }
+    other.delete_range(..[round.saturating_sub(1)])?;
+    match round {
+        1 => drop(source.keyspace("more")?),
+        2 => source.swap_keyspaces("k", "more")?,
+        3 => source.drop_keyspace("k")?,
+        4 => keyspace.rename("k")?,
+        5 => drop(keyspace.bulk_load([(b"loaded", b"as a table")])?),
+        _ => {}
+    }
+    if round % 2 == 1 {
+        source.flush()
+    } else {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_copy_becomes_equal_after_a_crash_of_either() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let (source, copy) = (open(&disks[0]), open(&disks[1]));
+    let keyspace = source.keyspace("k").unwrap();
+    let images = [(0, 1), (1, 0)].map(|(own, other): (usize, usize)| {
+        let other_disk = disks[other].clone();
+        observe(&disks[own], move |_, image| {
+            let mut both = [image.clone(), other_disk.image()];
+            if own == 1 {
+                both.swap(0, 1);
+            }
+            both
+        })
+    });
+    for round in 0..7 {
+        write(&source, &keyspace, round).unwrap();
+        catch_up(&source, &copy).unwrap();
+        check_equal(&source, &copy, "before any crash");
+    }
+    disks.iter().for_each(SimDisk::stop_observing);
+    let images: Vec<[Image; 2]> = images.iter().flat_map(|seen| seen.try_iter()).collect();
+    assert!(images.len() > 300, "{} changes", images.len());
+    for (at, both) in images.iter().enumerate() {
+        let policies = CrashPolicy::all(at as u64);
+        // The source crashes, or the copy, or both.
+        for crashed in [[true, false], [false, true], [true, true]] {
+            let policy = policies[at % policies.len()];
+            let disks = [0, 1].map(|index| {
+                let image = &both[index];
+                if crashed[index] {
+                    SimDisk::from_image(image.crash(policy))
+                } else {
+                    SimDisk::from_image(image.clone()).end_process()
+                }
+            });
+            let what = format!("change {at}, {crashed:?}, {policy:?}");
+            if !disks.iter().all(exists) {
+                continue;
+            }
+            let (source, copy) = (open(&disks[0]), open(&disks[1]));
+            catch_up(&source, &copy).unwrap();
+            check_equal(&source, &copy, &what);
+            let keyspace = source.keyspace("after").unwrap();
+            keyspace.insert("after", "the crash").unwrap();
+            catch_up(&source, &copy).unwrap();
+            check_equal(&source, &copy, &what);
+            check_sound(&source);
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_has_fallen_behind_begins_again() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let mut options = on(small(), &disks[0], &SteppedRuntime::new(5));
+    options.change_retention.bytes = 4 << 10;
+    let source = Db::open(FOLDER, options).unwrap();
+    let copy = open(&disks[1]);
+    let keyspace = source.keyspace("k").unwrap();
+    keyspace.insert("first", "one").unwrap();
+    catch_up(&source, &copy).unwrap();
+    for round in 0..200_u8 {
+        keyspace.insert([round], [round; 200]).unwrap();
+    }
+    keyspace.remove("first").unwrap();
+    source.flush().unwrap();
+    assert_eq!(kind(catch_up(&source, &copy)), ErrorKind::FellBehind);
+    let replica = Replica::new(copy.clone()).unwrap();
+    replica.begin_again(&source, CONSUMER).unwrap();
+    check_equal(&source, &copy, "begun again");
+    keyspace.insert("last", "one").unwrap();
+    catch_up(&source, &copy).unwrap();
+    check_equal(&source, &copy, "after that");
+}
+
+fn exists(disk: &SimDisk) -> bool {
+    disk.image()
+        .read(&Path::new(FOLDER).join("CURRENT"))
+        .is_ok()
+}
