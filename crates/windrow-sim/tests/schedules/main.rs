@@ -7,6 +7,7 @@
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
+mod changes;
 mod compaction_filters;
 mod expiry;
 mod histories;

@@ -155,9 +155,11 @@ impl Engine {
     ) -> Vec<Record> {
         let mut records = Vec::new();
         if let Some(from) = state.changes.held_from() {
-            let kept = self.chain.entries_before(first, from);
+            let logs = self.chain.entries_before(first, from).into_iter();
+            // The edit of another thread may keep a log already, which leaves the chain only afterwards.
+            let kept = logs.filter(|(number, _)| state.logs.contains(number));
             let keep = |(number, log)| Record::KeepLog { number, log };
-            records.extend(kept.into_iter().map(keep));
+            records.extend(kept.map(keep));
         }
         records.push(Record::OldestLog(first));
         records

@@ -22,6 +22,9 @@ mod consumers;
 mod feed;
 mod look;
 mod notice;
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
 
 pub(crate) use committed::{CommittedBatch, CommittedChange};
 pub use consumers::ConsumerStats;

@@ -1,0 +1,51 @@
+//! Steps of consumers that tests from outside cannot put between two others.
+
+use std::path::Path;
+
+use crate::base::{FileNumber, Kind};
+use crate::engine::{Access, Engine, Handle, Write};
+use crate::options::{Durability, Options};
+
+fn open(folder: &Path) -> Handle {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 64 << 10;
+    Handle::open(folder, options, Access::ReadWrite).unwrap()
+}
+
+fn write(engine: &Engine, keyspace: &str, keys: std::ops::Range<u32>) {
+    let keyspace = engine.open_keyspace(keyspace, None).unwrap();
+    for key in keys {
+        let write = Write::One {
+            keyspace: &keyspace,
+            kind: Kind::Value,
+            key: &key.to_be_bytes(),
+            value: &[1; 200],
+        };
+        engine.commit(&write, Durability::Buffered).unwrap();
+    }
+}
+
+#[test]
+fn an_edit_keeps_no_log_that_an_earlier_one_keeps_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = open(folder.path());
+    let engine = handle.engine();
+    engine.open_consumer("c").unwrap();
+    // The first log is needed for `b`, so no flush of `a` makes a log unnecessary.
+    write(engine, "b", 0..1);
+    write(engine, "a", 0..2000);
+    let logs: Vec<FileNumber> = engine.chain.lengths().iter().map(|log| log.0).collect();
+    let (last, closed) = logs.split_last().unwrap();
+    assert!(closed.len() > 2, "{closed:?}");
+    // Two flushes end before the first of them has removed the logs from the chain.
+    for first in [closed[1], *last] {
+        let build = |state: &_| engine.oldest_log_records(first, state);
+        engine.catalog.commit(build, |_| ()).unwrap();
+    }
+    let kept = engine.catalog.with_state(|state| {
+        let logs = state.changes.kept_logs.keys();
+        logs.copied().collect::<Vec<_>>()
+    });
+    assert_eq!(kept, closed);
+    engine.poison.check().unwrap();
+}
