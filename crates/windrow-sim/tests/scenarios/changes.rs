@@ -411,3 +411,36 @@ fn a_silent_consumer_falls_behind_once_it_holds_logs() {
         ErrorKind::FellBehind
     );
 }
+
+#[test]
+fn a_feed_ends_when_its_consumer_no_longer_holds_what_comes_next() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk);
+    options.change_retention.bytes = 1;
+    let db = Db::open(FOLDER, options).unwrap();
+    let (a, b) = (db.keyspace("a").unwrap(), db.keyspace("b").unwrap());
+    let consumer = db.consumer("c").unwrap();
+    let mut changes = consumer.changes().unwrap();
+    for key in 0..60_u8 {
+        a.insert([key], [key; 200]).unwrap();
+        assert_eq!(rest(&mut changes).len(), 1);
+    }
+    db.flush().unwrap();
+    assert!(db.consumers()[0].is_behind);
+    // The feed has read everything, but the new name has no place in the order.
+    a.rename("other").unwrap();
+    b.insert("2", "2").unwrap();
+    for _ in 0..2 {
+        assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::FellBehind);
+    }
+    db.remove_consumer("c").unwrap();
+    assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::NotFound);
+    // A place beyond what the feed has given out.
+    let consumer = db.consumer("c").unwrap();
+    let mut changes = consumer.changes().unwrap();
+    b.insert("3", "3").unwrap();
+    consumer.acknowledge(db.snapshot().sequence()).unwrap();
+    b.insert("4", "4").unwrap();
+    assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::FellBehind);
+    assert_eq!(rest(&mut consumer.changes().unwrap()).len(), 1);
+}

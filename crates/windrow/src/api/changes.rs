@@ -111,7 +111,7 @@ impl Db {
     /// `FellBehind` if the logs do not have them any more; `InvalidArgument` if `from` is more than one above the newest
     /// sequence number; `Corruption`; `Io`; `Closed`.
     pub fn changes(&self, from: SequenceNumber) -> Result<Changes> {
-        let feed = self.handle.engine().changes(from)?;
+        let feed = self.handle.engine().changes(from, None)?;
         Ok(Changes::new(&self.handle, feed))
     }
 
@@ -200,8 +200,9 @@ impl Changes {
     /// tries the same change again.
     ///
     /// # Errors
-    /// `FellBehind` if the logs do not have it any more; `Corruption` if a log or a value is damaged; `Io`; `NoSpace`;
-    /// `Poisoned`; `Closed`.
+    /// `FellBehind` if it is not kept any more, because its consumer has fallen behind or has acknowledged it already;
+    /// `NotFound` if the consumer was removed; `Corruption` if a log or a value is damaged; `Io`; `NoSpace`; `Poisoned`;
+    /// `Closed`.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<Change>> {
         let change = self.handle.engine().next_change(&mut self.feed, timeout)?;
         Ok(change.map(Change::new))

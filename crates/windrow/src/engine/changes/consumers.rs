@@ -15,7 +15,6 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use super::committed::not_kept;
 use super::feed::ChangeFeed;
 use crate::base::expiry::moment_reached;
 use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
@@ -23,7 +22,9 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Moment, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::manifest::names::FileName;
-use crate::manifest::{ChangeEvent, ConsumerState, ManifestState, Record, ValueFileKind};
+use crate::manifest::{
+    ChangeEvent, ChangeState, ConsumerState, ManifestState, Record, ValueFileKind,
+};
 use crate::policy::{ConsumerPlace, HeldBytes, falls_behind};
 
 /// A consumer of changes, and what it holds.
@@ -69,9 +70,9 @@ impl Engine {
     pub(crate) fn consumer_changes(&self, name: &str) -> Result<ChangeFeed> {
         let known = self.consumer(name).ok_or_else(|| no_consumer(name))?;
         if known.is_behind {
-            return Err(not_kept(known.acknowledged + 1));
+            return Err(fell_behind(name));
         }
-        self.changes(known.acknowledged + 1)
+        self.changes(known.acknowledged + 1, Some(name))
     }
 
     /// Records that the consumer `name` has done with every change up to `sequence`.
@@ -262,7 +263,7 @@ fn acknowledged(
 ) -> Result<Record> {
     let known = known.ok_or_else(|| no_consumer(name))?;
     if known.is_behind {
-        return Err(not_kept(known.acknowledged + 1));
+        return Err(fell_behind(name));
     }
     if sequence < known.acknowledged {
         return Err(Error::invalid_argument(format!(
@@ -304,6 +305,32 @@ fn held_bytes(state: &ManifestState) -> Vec<HeldBytes> {
             })
     });
     logs.chain(values).collect()
+}
+
+/// Checks that the consumer `name` holds every change from `next` on.
+pub(super) fn check_holds(name: &str, changes: &ChangeState, next: SequenceNumber) -> Result<()> {
+    let known = changes.consumers.get(name);
+    let known = known.ok_or_else(|| no_consumer(name))?;
+    if known.is_behind {
+        return Err(fell_behind(name));
+    }
+    if known.acknowledged >= next {
+        let message = format!(
+            "consumer \"{name}\" has acknowledged everything up to sequence number {}, and these changes are at {next}: take \
+             new ones from the consumer",
+            known.acknowledged
+        );
+        return Err(Error::new(ErrorKind::FellBehind, message));
+    }
+    Ok(())
+}
+
+fn fell_behind(name: &str) -> Error {
+    let message = format!(
+        "consumer \"{name}\" has fallen behind, and its next changes are not kept any more: remove it and create it anew, copy \
+         a snapshot, and go on with the changes behind it"
+    );
+    Error::new(ErrorKind::FellBehind, message)
 }
 
 fn check_name(name: &str) -> Result<()> {

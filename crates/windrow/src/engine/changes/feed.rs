@@ -24,6 +24,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The place of a reader in the changes.
 #[derive(Debug)]
 pub(crate) struct ChangeFeed {
+    /// The consumer that holds the changes, if there is one.
+    consumer: Option<String>,
     /// The sequence number behind the last change.
     next: SequenceNumber,
     look: Look,
@@ -57,7 +59,11 @@ impl Engine {
     ///
     /// # Errors
     /// `InvalidArgument` if `from` is more than one above the newest sequence number; `FellBehind`; `Closed`; `Io`.
-    pub(crate) fn changes(&self, from: SequenceNumber) -> Result<ChangeFeed> {
+    pub(crate) fn changes(
+        &self,
+        from: SequenceNumber,
+        consumer: Option<&str>,
+    ) -> Result<ChangeFeed> {
         self.check_open()?;
         let newest = self.visible.load(Ordering::Acquire);
         if from > newest + 1 {
@@ -66,6 +72,7 @@ impl Engine {
             )));
         }
         let mut feed = ChangeFeed {
+            consumer: consumer.map(str::to_owned),
             next: from.max(1),
             look: Look::default(),
             log: None,
@@ -79,7 +86,8 @@ impl Engine {
     /// The next change of `feed`. Waits for one for `timeout`.
     ///
     /// # Errors
-    /// `FellBehind`; `Corruption`; `Io`; `Closed`; `Poisoned` once everything durable is given out.
+    /// `FellBehind`; `NotFound` if its consumer was removed; `Corruption`; `Io`; `Closed`; `Poisoned`, once everything
+    /// is given out that was known to be durable before.
     pub(crate) fn next_change(
         &self,
         feed: &mut ChangeFeed,
@@ -107,7 +115,7 @@ impl Engine {
         loop {
             self.check_open()?;
             if feed.next > feed.look.through {
-                feed.look = self.look_at_changes()?;
+                feed.look = self.look_at_changes(feed.consumer.as_deref(), feed.next)?;
                 if feed.next > feed.look.through {
                     self.poison.check()?;
                     return Ok(None);

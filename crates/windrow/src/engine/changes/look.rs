@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::consumers::check_holds;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{KeyspaceId, Result, SequenceNumber};
 use crate::engine::Engine;
@@ -42,19 +43,30 @@ impl Look {
 }
 
 impl Engine {
-    /// Looks at what is visible, and makes it durable.
-    pub(super) fn look_at_changes(&self) -> Result<Look> {
+    /// Looks at what is visible, and makes it durable, for a feed whose next change is `next`.
+    ///
+    /// # Errors
+    /// `FellBehind` or `NotFound` if `consumer`, to which the feed belongs, does not hold all changes from `next` on:
+    /// events and names would be missing without a trace. Those of a sync.
+    pub(super) fn look_at_changes(
+        &self,
+        consumer: Option<&str>,
+        next: SequenceNumber,
+    ) -> Result<Look> {
         // First: the names and events of everything up to here are in the state.
         let through = self.visible.load(Ordering::Acquire);
         self.sync_logs()?;
-        Ok(self.catalog.with_state(|state| {
+        self.catalog.with_state(|state| {
+            if let Some(consumer) = consumer {
+                check_holds(consumer, &state.changes, next)?;
+            }
             let names = state.keyspaces.iter();
             let names = names.map(|(&id, keyspace)| (id, keyspace.name.clone()));
-            Look {
+            Ok(Look {
                 through,
                 names: names.filter(|(_, name)| !is_hidden(name)).collect(),
                 changes: state.changes.clone(),
-            }
-        }))
+            })
+        })
     }
 }

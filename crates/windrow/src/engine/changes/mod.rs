@@ -8,6 +8,7 @@
 //!
 //! Invariants:
 //! - I1: A feed gives out every change from its beginning on once, in the commit order, or an error. It never leaves a gap.
+//!   So each look also asks whether the consumer of the feed still holds what comes next.
 //! - I2: It gives out only what is visible and durable: after a power failure a later write could have the sequence number
 //!   of one that was lost.
 //! - I3: What a consumer has not acknowledged stays, over opens, until the consumer falls behind. The edit that makes a
