@@ -1,6 +1,7 @@
 //! The copy of the example `replica` becomes equal to its source again after a crash of either or both, wherever that was.
 
 use std::path::Path;
+use std::sync::mpsc::Receiver;
 
 use windrow::{Batch, Db, ErrorKind, Keyspace, Result};
 use windrow_sim::disk::Image;
@@ -59,12 +60,12 @@ fn write(source: &Db, keyspace: &Keyspace, round: u8) -> Result<()> {
     }
 }
 
-#[test]
-fn a_copy_becomes_equal_after_a_crash_of_either() {
-    let disks = [SimDisk::new(), SimDisk::new()];
-    let (source, copy) = (open(&disks[0]), open(&disks[1]));
-    let keyspace = source.keyspace("k").unwrap();
-    let images = [(0, 1), (1, 0)].map(|(own, other): (usize, usize)| {
+/// Which of both crash: the source, or the copy, or both.
+const CRASHED: [[bool; 2]; 3] = [[true, false], [false, true], [true, true]];
+
+/// Both disks at each change of either.
+fn observe_both(disks: &[SimDisk; 2]) -> [Receiver<[Image; 2]>; 2] {
+    [(0, 1), (1, 0)].map(|(own, other): (usize, usize)| {
         let other_disk = disks[other].clone();
         observe(&disks[own], move |_, image| {
             let mut both = [image.clone(), other_disk.image()];
@@ -73,7 +74,26 @@ fn a_copy_becomes_equal_after_a_crash_of_either() {
             }
             both
         })
-    });
+    })
+}
+
+fn after_crash(both: &[Image; 2], crashed: [bool; 2], policy: CrashPolicy) -> [SimDisk; 2] {
+    [0, 1].map(|index| {
+        let image = &both[index];
+        if crashed[index] {
+            SimDisk::from_image(image.crash(policy))
+        } else {
+            SimDisk::from_image(image.clone()).end_process()
+        }
+    })
+}
+
+#[test]
+fn a_copy_becomes_equal_after_a_crash_of_either() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let (source, copy) = (open(&disks[0]), open(&disks[1]));
+    let keyspace = source.keyspace("k").unwrap();
+    let images = observe_both(&disks);
     for round in 0..7 {
         write(&source, &keyspace, round).unwrap();
         catch_up(&source, &copy).unwrap();
@@ -84,17 +104,9 @@ fn a_copy_becomes_equal_after_a_crash_of_either() {
     assert!(images.len() > 300, "{} changes", images.len());
     for (at, both) in images.iter().enumerate() {
         let policies = CrashPolicy::all(at as u64);
-        // The source crashes, or the copy, or both.
-        for crashed in [[true, false], [false, true], [true, true]] {
+        for crashed in CRASHED {
             let policy = policies[at % policies.len()];
-            let disks = [0, 1].map(|index| {
-                let image = &both[index];
-                if crashed[index] {
-                    SimDisk::from_image(image.crash(policy))
-                } else {
-                    SimDisk::from_image(image.clone()).end_process()
-                }
-            });
+            let disks = after_crash(both, crashed, policy);
             let what = format!("change {at}, {crashed:?}, {policy:?}");
             if !disks.iter().all(exists) {
                 continue;
@@ -111,9 +123,8 @@ fn a_copy_becomes_equal_after_a_crash_of_either() {
     }
 }
 
-#[test]
-fn a_copy_that_has_fallen_behind_begins_again() {
-    let disks = [SimDisk::new(), SimDisk::new()];
+/// A source whose consumer has fallen behind, and its copy.
+fn behind(disks: &[SimDisk; 2]) -> (Db, Db) {
     let mut options = on(small(), &disks[0], &SteppedRuntime::new(5));
     options.change_retention.bytes = 4 << 10;
     let source = Db::open(FOLDER, options).unwrap();
@@ -121,18 +132,76 @@ fn a_copy_that_has_fallen_behind_begins_again() {
     let keyspace = source.keyspace("k").unwrap();
     keyspace.insert("first", "one").unwrap();
     catch_up(&source, &copy).unwrap();
-    for round in 0..200_u8 {
+    for round in 0..80_u8 {
         keyspace.insert([round], [round; 200]).unwrap();
     }
     keyspace.remove("first").unwrap();
     source.flush().unwrap();
     assert_eq!(kind(catch_up(&source, &copy)), ErrorKind::FellBehind);
-    let replica = Replica::new(copy.clone()).unwrap();
-    replica.begin_again(&source, CONSUMER).unwrap();
+    (source, copy)
+}
+
+/// What the program does after each of its starts.
+fn catch_up_or_begin_again(source: &Db, copy: &Db) -> Result<()> {
+    match catch_up(source, copy) {
+        Err(error) if error.kind() == ErrorKind::FellBehind => {
+            let replica = Replica::new(copy.clone())?;
+            replica.begin_again(source, CONSUMER).map(drop)
+        }
+        outcome => outcome,
+    }
+}
+
+#[test]
+fn a_copy_that_has_fallen_behind_begins_again_through_crashes_of_either() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let (source, copy) = behind(&disks);
+    let images = observe_both(&disks);
+    catch_up_or_begin_again(&source, &copy).unwrap();
     check_equal(&source, &copy, "begun again");
+    let keyspace = source.keyspace("k").unwrap();
     keyspace.insert("last", "one").unwrap();
     catch_up(&source, &copy).unwrap();
     check_equal(&source, &copy, "after that");
+    disks.iter().for_each(SimDisk::stop_observing);
+    let images: Vec<[Image; 2]> = images.iter().flat_map(|seen| seen.try_iter()).collect();
+    assert!(images.len() > 10, "{} changes", images.len());
+    for (at, both) in images.iter().enumerate() {
+        for policy in CrashPolicy::all(at as u64) {
+            for crashed in CRASHED {
+                let disks = after_crash(both, crashed, policy);
+                let what = format!("change {at}, {crashed:?}, {policy:?}");
+                let (source, copy) = (open(&disks[0]), open(&disks[1]));
+                let keyspace = source.keyspace("k").unwrap();
+                keyspace.insert("after", "the crash").unwrap();
+                catch_up_or_begin_again(&source, &copy).unwrap();
+                check_equal(&source, &copy, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_notices_a_consumer_that_somebody_has_made_anew_and_another_source() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let (source, copy) = (open(&disks[0]), open(&disks[1]));
+    let keyspace = source.keyspace("k").unwrap();
+    keyspace.insert("first", "one").unwrap();
+    catch_up(&source, &copy).unwrap();
+    source.remove_consumer(CONSUMER).unwrap();
+    keyspace.insert("second", "one").unwrap();
+    catch_up(&source, &copy).unwrap();
+    check_equal(&source, &copy, "a new consumer");
+    keyspace.remove("second").unwrap();
+    keyspace.insert("third", "one").unwrap();
+    catch_up(&source, &copy).unwrap();
+    check_equal(&source, &copy, "after that");
+    // A source that has done less.
+    let other = open(&SimDisk::new());
+    let keyspace = other.keyspace("k").unwrap();
+    keyspace.insert("other", "one").unwrap();
+    catch_up(&other, &copy).unwrap();
+    check_equal(&other, &copy, "another source");
 }
 
 fn exists(disk: &SimDisk) -> bool {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use windrow::{Batch, Change, ChangeBatch, Consumer, Db, Keyspace, Result};
+use windrow::{Batch, Change, ChangeBatch, Consumer, Db, ErrorKind, Keyspace, Result};
 
 /// The keyspace of the copy's own notes. The source must not have one of this name.
 pub(crate) const NOTES: &str = "replica";
@@ -37,7 +37,11 @@ impl Replica {
 
     /// Brings the copy up to the present state of `source`, and lets `consumer` acknowledge what is durable in the copy.
     pub(crate) fn catch_up(&self, source: &Db, consumer: &Consumer) -> Result<()> {
-        if self.position()?.is_none() {
+        let (place, newest) = (consumer.acknowledged()?, source.snapshot().sequence());
+        // A place above the position means that the consumer was made anew, perhaps by somebody else, and that the changes
+        // between them are lost. A position above the newest write means that the source is another database.
+        let follows = |position| (place..=newest).contains(&position);
+        if !self.position()?.is_some_and(follows) {
             self.copy_all(source)?;
         }
         let mut changes = consumer.changes()?;
@@ -110,9 +114,15 @@ impl Replica {
 
     /// Begins again, after the consumer `name` has fallen behind: a new one holds what comes behind a new snapshot.
     pub(crate) fn begin_again(&self, source: &Db, name: &str) -> Result<Consumer> {
-        source.remove_consumer(name)?;
-        let consumer = source.consumer(name)?;
+        // First, and durable: after a crash behind this the copy does not pass for one that the new consumer continues.
         self.notes.remove(POSITION)?;
+        self.db.persist()?;
+        match source.remove_consumer(name) {
+            // An earlier attempt has ended behind this.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            outcome => outcome?,
+        }
+        let consumer = source.consumer(name)?;
         self.catch_up(source, &consumer)?;
         Ok(consumer)
     }

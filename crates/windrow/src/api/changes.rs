@@ -116,7 +116,8 @@ impl Db {
     }
 
     /// The consumer `name`, created if missing. A new one begins behind the newest write; a snapshot taken afterwards has
-    /// everything before its changes.
+    /// everything before its changes. Who has a copy compares: a [place](Consumer::acknowledged) above what the copy has
+    /// means that the consumer was removed meanwhile, and that changes are missing.
     ///
     /// # Errors
     /// `InvalidArgument` for an empty name or one longer than 255 bytes; `NoSpace` (nothing has changed); `ReadOnly`;
