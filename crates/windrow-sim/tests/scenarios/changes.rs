@@ -444,3 +444,33 @@ fn a_feed_ends_when_its_consumer_no_longer_holds_what_comes_next() {
     assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::FellBehind);
     assert_eq!(rest(&mut consumer.changes().unwrap()).len(), 1);
 }
+
+#[test]
+fn a_feed_that_falls_behind_between_two_changes_says_so() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk);
+    options.change_retention.bytes = 30 << 10;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let consumer = db.consumer("c").unwrap();
+    let write = |byte: u8| {
+        for key in 0..6_u8 {
+            keyspace.insert([key], vec![byte; 2000]).unwrap();
+        }
+    };
+    write(0);
+    let mut changes = consumer.changes().unwrap();
+    // What the feed knows is that all of these are held.
+    assert!(changes.next(Duration::ZERO).unwrap().is_some());
+    while !db.consumers()[0].is_behind {
+        for byte in 1..4_u8 {
+            write(byte);
+            db.flush().unwrap();
+            keyspace.compact_range::<&[u8]>(..).unwrap();
+        }
+    }
+    db.wait_idle().unwrap();
+    for _ in 0..2 {
+        assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::FellBehind);
+    }
+}

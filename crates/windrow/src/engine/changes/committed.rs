@@ -78,7 +78,7 @@ impl Engine {
                 return Ok(numbered(entry.sequence, look));
             }
             if let Some(name) = names.get(&entry.keyspace)
-                && self.put_committed(&entry, look, &mut change.entries)?
+                && self.put_committed(&entry, &mut change.entries)?
             {
                 change.count += 1;
                 if !change.names.iter().any(|(id, _)| *id == entry.keyspace) {
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Appends `entry` to `entries`, with its value. Returns whether its keyspace exists still.
-    fn put_committed(&self, entry: &Entry<'_>, look: &Look, entries: &mut Vec<u8>) -> Result<bool> {
+    fn put_committed(&self, entry: &Entry<'_>, entries: &mut Vec<u8>) -> Result<bool> {
         let keyspaces = self.keyspaces.load();
         let Some(keyspace) = keyspaces.iter().find(|it| it.id() == entry.keyspace) else {
             return Ok(false);
@@ -107,8 +107,10 @@ impl Engine {
         match read {
             Ok(()) => {}
             Err(_) if keyspace.is_dropped() => return Ok(false),
-            // Nobody holds its value log.
-            Err(error) if error.kind() == ErrorKind::Corruption && !look.holds(entry.sequence) => {
+            // Nobody holds its value log now, whoever did at the look.
+            Err(error)
+                if error.kind() == ErrorKind::Corruption && !self.is_held(entry.sequence) =>
+            {
                 return Err(not_kept(entry.sequence));
             }
             Err(error) => return Err(error),
@@ -122,6 +124,12 @@ impl Engine {
         };
         batch::put_entry(entries, entry.keyspace, kind, entry.key, &value);
         Ok(true)
+    }
+
+    /// Whether consumers hold `sequence` at present.
+    fn is_held(&self, sequence: SequenceNumber) -> bool {
+        let from = self.catalog.with_state(|state| state.changes.held_from());
+        from.is_some_and(|from| from <= sequence)
     }
 }
 
@@ -152,8 +160,8 @@ fn numbered(sequence: SequenceNumber, look: &Look) -> Option<CommittedChange> {
 /// The error of a feed whose next change, `sequence`, is gone.
 pub(super) fn not_kept(sequence: SequenceNumber) -> Error {
     let message = format!(
-        "the change with sequence number {sequence} is not kept any more: remove the consumer and create it anew, copy a \
-         snapshot, and go on with the changes behind it"
+        "the change with sequence number {sequence} is not kept any more: copy a snapshot, and go on with the changes \
+         behind it"
     );
     Error::new(ErrorKind::FellBehind, message)
 }
