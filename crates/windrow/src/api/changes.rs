@@ -46,7 +46,7 @@ pub enum Change {
     TablesAdded {
         /// The sequence number of the change.
         sequence: SequenceNumber,
-        /// The keyspaces. None if there was no consumer at that time: then they are not known, or the load has failed.
+        /// The keyspaces. None if no consumer holds the change: then they are not known, or the load has failed.
         keyspaces: Vec<String>,
     },
 }
@@ -103,7 +103,8 @@ pub struct Consumer {
 impl Db {
     /// The changes from sequence number `from` on. The first batch may begin before `from`, if that is within it.
     ///
-    /// Nothing is kept for these changes: without a [`consumer`](Self::consumer) logs go when their entries are in tables.
+    /// Nothing is kept for these changes: without a [`consumer`](Self::consumer) logs go when their entries are in tables,
+    /// and keyspaces have the names of today before a rename that consumers have acknowledged.
     /// In a database that is open for reading the changes end with the logs that the open has read, and the last
     /// ones may not be durable.
     ///

@@ -97,15 +97,32 @@ pub(crate) fn put_entry(
 /// The keyspace of an entry that only takes a sequence number. It never exists.
 const NO_KEYSPACE: KeyspaceId = KeyspaceId(0);
 
-/// Appends an entry that changes nothing and takes a sequence number: that of the tables which an ingestion adds.
-/// Recovery skips it like the entries of dropped keyspaces.
-pub(crate) fn put_number(buffer: &mut Vec<u8>) {
-    put_entry(buffer, NO_KEYSPACE, Kind::Tombstone, &[0], &[]);
+/// What has a sequence number and no entries in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbered {
+    /// Tables that an ingestion adds.
+    Tables,
+    /// A change of keyspaces.
+    Keyspaces,
 }
 
-/// Whether `entry` only takes a sequence number.
-pub(crate) fn is_number(entry: &Entry<'_>) -> bool {
-    entry.keyspace == NO_KEYSPACE
+/// Appends an entry that changes nothing and takes a sequence number. Recovery skips it like the entries of dropped
+/// keyspaces.
+pub(crate) fn put_number(buffer: &mut Vec<u8>, what: Numbered) {
+    let key = match what {
+        Numbered::Tables => [0],
+        Numbered::Keyspaces => [1],
+    };
+    put_entry(buffer, NO_KEYSPACE, Kind::Tombstone, &key, &[]);
+}
+
+/// What `entry` has taken its sequence number for, if it does nothing else.
+pub(crate) fn numbered(entry: &Entry<'_>) -> Option<Numbered> {
+    let what = match entry.key {
+        [0] => Numbered::Tables,
+        _ => Numbered::Keyspaces,
+    };
+    (entry.keyspace == NO_KEYSPACE).then_some(what)
 }
 
 /// Compresses the entries of the payload at `start` in `buffer` if that saves an eighth. `scratch` is

@@ -98,6 +98,30 @@ fn without_a_consumer_tables_are_reported_and_names_are_those_of_today() {
 }
 
 #[test]
+fn a_rename_that_no_consumer_holds_any_more_is_not_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    let consumer = db.consumer("c").unwrap();
+    let a = db.keyspace("a").unwrap();
+    a.insert("1", "1").unwrap();
+    a.rename("z").unwrap();
+    a.insert("2", "2").unwrap();
+    let all = rest(&mut consumer.changes().unwrap());
+    assert_eq!(lines(&all), ["+ a", "a 1", "a -> z", "z 2"]);
+    consumer.acknowledge(db.snapshot().sequence()).unwrap();
+    // The log is still there, and the names before the rename are gone.
+    let mut changes = db.changes(all[1].sequence()).unwrap();
+    let next = changes.next(std::time::Duration::ZERO).unwrap().unwrap();
+    assert_eq!(lines(&[next]), ["z 1"]);
+    for _ in 0..2 {
+        let error = changes.next(std::time::Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::FellBehind);
+    }
+    let mut changes = db.changes(all[3].sequence()).unwrap();
+    assert_eq!(lines(&rest(&mut changes)), ["z 2"]);
+}
+
+#[test]
 fn changes_of_a_group_come_together_and_whole() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());

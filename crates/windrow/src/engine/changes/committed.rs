@@ -11,7 +11,7 @@ use super::look::Look;
 use crate::base::expiry::EXPIRY_BYTES;
 use crate::base::{Error, ErrorKind, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::engine::Engine;
-use crate::log::batch::{self, BatchReader, Entry};
+use crate::log::batch::{self, BatchReader, Entry, Numbered};
 use crate::manifest::ChangeEvent;
 
 /// One batch, or several that were committed together.
@@ -74,8 +74,8 @@ impl Engine {
         };
         let names = look.names_at(record.last);
         while let Some(entry) = reader.next().map_err(in_file)? {
-            if batch::is_number(&entry) {
-                return Ok(numbered(entry.sequence, look));
+            if let Some(what) = batch::numbered(&entry) {
+                return numbered(what, entry.sequence, look);
             }
             if let Some(name) = names.get(&entry.keyspace)
                 && self.put_committed(&entry, &mut change.entries)?
@@ -133,13 +133,22 @@ impl Engine {
     }
 }
 
-/// What has taken `sequence` without entries; `None` if that has failed. Without a consumer nobody knows.
-fn numbered(sequence: SequenceNumber, look: &Look) -> Option<CommittedChange> {
+/// What has taken `sequence` without entries; `None` if that has failed, or if nothing of it is left. If no consumer holds
+/// it, nobody knows.
+fn numbered(
+    what: Numbered,
+    sequence: SequenceNumber,
+    look: &Look,
+) -> Result<Option<CommittedChange>> {
     let Some(event) = look.changes.events.get(&sequence) else {
-        let unknown = CommittedChange::TablesAdded(sequence, Vec::new());
-        return (!look.holds(sequence)).then_some(unknown);
+        return match what {
+            _ if look.holds(sequence) => Ok(None),
+            Numbered::Tables => Ok(Some(CommittedChange::TablesAdded(sequence, Vec::new()))),
+            // A reader that leaves it out would go on with wrong names.
+            Numbered::Keyspaces => Err(not_kept(sequence)),
+        };
     };
-    Some(match event {
+    Ok(Some(match event {
         ChangeEvent::Created { name, .. } => CommittedChange::Created(sequence, name.clone()),
         ChangeEvent::Dropped { name, .. } => CommittedChange::Dropped(sequence, name.clone()),
         ChangeEvent::Renamed { from, to, .. } => CommittedChange::Renamed {
@@ -154,7 +163,7 @@ fn numbered(sequence: SequenceNumber, look: &Look) -> Option<CommittedChange> {
                 .filter_map(|keyspace| names.get(keyspace).cloned());
             CommittedChange::TablesAdded(sequence, names.collect())
         }
-    })
+    }))
 }
 
 /// The error of a feed whose next change, `sequence`, is gone.

@@ -21,6 +21,7 @@ use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Moment, Result, SequenceNumber};
 use crate::engine::Engine;
+use crate::log::batch::Numbered;
 use crate::manifest::names::FileName;
 use crate::manifest::{
     ChangeEvent, ChangeState, ConsumerState, ManifestState, Record, ValueFileKind,
@@ -245,6 +246,7 @@ impl Engine {
             return self.catalog.commit(|_| records, install);
         };
         self.commit_numbered(
+            Numbered::Keyspaces,
             |_| Ok(()),
             |(), sequence| {
                 records.push(Record::ChangeEvent { sequence, event });

@@ -14,10 +14,10 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::counters;
-use crate::log::batch;
+use crate::log::batch::{self, Numbered};
 
 impl Engine {
-    /// Commits an edit between two other commits. `prepare` is called first, with the newest number in use: afterwards
+    /// Commits an edit between two other commits, of `what`. `prepare` is called first, with the newest number in use: afterwards
     /// no memtable hides a key of new tables. `add` gets what it returns and commits the edit with its number. On return
     /// it is visible and durable, with every write that was acknowledged before.
     ///
@@ -25,6 +25,7 @@ impl Engine {
     /// Those of `prepare` and `add`; `NoSpace` (nothing has changed); `Closed`; `ReadOnly`; `Poisoned`.
     pub(in crate::engine) fn commit_numbered<P, R>(
         &self,
+        what: Numbered,
         prepare: impl FnOnce(SequenceNumber) -> Result<P>,
         add: impl FnOnce(P, SequenceNumber) -> Result<R>,
     ) -> Result<R> {
@@ -34,7 +35,7 @@ impl Engine {
         self.check_writable()?;
         let newest = self.commits.log.lock().last_sequence;
         let prepared = prepare(newest)?;
-        let sequence = self.take_number()?;
+        let sequence = self.take_number(what)?;
         self.sync_logs()?;
         // Dropped before the leadership: after a panic no later commit publishes one half of this one.
         let mut interrupted = PoisonOnDrop {
@@ -52,7 +53,7 @@ impl Engine {
     }
 
     /// Takes the next sequence number. The caller leads the commits.
-    fn take_number(&self) -> Result<SequenceNumber> {
+    fn take_number(&self, what: Numbered) -> Result<SequenceNumber> {
         let mut log = self.commits.log.lock();
         let sequence = log.last_sequence + 1;
         assert!(sequence <= SEQUENCE_MAX, "sequence numbers are used up");
@@ -62,7 +63,7 @@ impl Engine {
         let before = writer.end();
         let record = writer.begin();
         batch::put_count(record, 1);
-        batch::put_number(record);
+        batch::put_number(record, what);
         self.poison_unless_full(writer.commit())?;
         counters::add(&self.counters.wal_bytes, writer.end() - before);
         log.last_sequence = sequence;

@@ -28,6 +28,7 @@ use crate::compact::pending_files::PendingFiles;
 use crate::engine::jobs::context::{garbage_records, on_disk, value_log_records};
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::{Engine, KeyspaceCore};
+use crate::log::batch::Numbered;
 use crate::manifest::names::FileName;
 use crate::manifest::{ChangeEvent, FileHandle, ManifestState, Record, ReferenceChanges, Version};
 use crate::memtable::MemtableCursor;
@@ -242,6 +243,7 @@ impl Engine {
                 added.held_from(self, &added.keyspace.state_full().version)?;
             }
             self.commit_numbered(
+                Numbered::Tables,
                 |newest| {
                     let mut places = Vec::new();
                     self.check_held(new)?;
