@@ -29,6 +29,8 @@ pub(crate) struct KeptLog {
     /// The sequence numbers of its first and its last entry.
     pub(crate) first: SequenceNumber,
     pub(crate) last: SequenceNumber,
+    /// When recovery did not need it any more.
+    pub(crate) moment: Moment,
 }
 
 /// A change that has no entries in a log, only a sequence number.
@@ -92,6 +94,7 @@ impl Field for KeptLog {
         self.length.put(body);
         self.first.put(body);
         self.last.put(body);
+        self.moment.put(body);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -101,10 +104,12 @@ impl Field for KeptLog {
         if first == 0 || last < first {
             return Err(start.error("a kept log without entries"));
         }
+        let moment = reader.varint_at_most(MOMENT_MAX, "moment of a kept log")?;
         Ok(Self {
             length,
             first,
             last,
+            moment,
         })
     }
 }

@@ -27,6 +27,7 @@ use crate::manifest::{
     ChangeEvent, ChangeState, ConsumerState, ManifestState, Record, ValueFileKind,
 };
 use crate::policy::{ConsumerPlace, HeldBytes, falls_behind};
+use crate::runtime::Runtime;
 
 /// A consumer of changes, and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl Engine {
     /// All consumers, by name.
     pub(crate) fn consumers(&self) -> Vec<ConsumerStats> {
         self.catalog.with_state(|state| {
-            let held = held_bytes(state);
+            let held = held_bytes(state, self.present());
             let stats = |(name, consumer): (&String, &ConsumerState)| {
                 let own = held
                     .iter()
@@ -139,9 +140,8 @@ impl Engine {
         Ok(known.acknowledged)
     }
 
-    /// The moment by the clock of the system. Readers' clock would not go back behind a look at it.
     fn present(&self) -> Moment {
-        moment_reached(self.options.runtime.unix_time())
+        present(&*self.options.runtime)
     }
 
     fn consumer(&self, name: &str) -> Option<ConsumerState> {
@@ -157,7 +157,8 @@ impl Engine {
     ) -> Vec<Record> {
         let mut records = Vec::new();
         if let Some(from) = state.changes.held_from() {
-            let logs = self.chain.entries_before(first, from).into_iter();
+            let logs = self.chain.entries_before(first, from, self.present());
+            let logs = logs.into_iter();
             // The edit of another thread may keep a log already, which leaves the chain only afterwards.
             let kept = logs.filter(|(number, _)| state.logs.contains(number));
             let keep = |(number, log)| Record::KeepLog { number, log };
@@ -187,7 +188,7 @@ impl Engine {
         if state.changes.held_from().is_none() {
             return Vec::new();
         }
-        let held = held_bytes(state);
+        let held = held_bytes(state, now);
         let falls = |consumer: &ConsumerState| {
             let place = ConsumerPlace {
                 acknowledged: consumer.acknowledged,
@@ -256,6 +257,11 @@ impl Engine {
     }
 }
 
+/// The moment by the clock of the system. Readers' clock would not go back behind a look at it.
+pub(in crate::engine) fn present(runtime: &dyn Runtime) -> Moment {
+    moment_reached(runtime.unix_time())
+}
+
 /// The record of an acknowledgement.
 fn acknowledged(
     name: &str,
@@ -284,10 +290,11 @@ fn acknowledged(
 }
 
 /// What nothing but consumers needs: logs, and garbage in value logs that entries of these logs point to.
-fn held_bytes(state: &ManifestState) -> Vec<HeldBytes> {
+fn held_bytes(state: &ManifestState, now: Moment) -> Vec<HeldBytes> {
     let logs = state.changes.kept_logs.values().map(|log| HeldBytes {
         last: log.last,
         bytes: log.length,
+        kept: Duration::from_millis(now.saturating_sub(log.moment)),
     });
     let values = state.keyspaces.values().flat_map(|keyspace| {
         keyspace
@@ -301,6 +308,8 @@ fn held_bytes(state: &ManifestState) -> Vec<HeldBytes> {
                     Some(HeldBytes {
                         last: last_sequence,
                         bytes: it.file.length.saturating_sub(it.referred.bytes),
+                        // The logs that point to them are kept as well, now or soon.
+                        kept: Duration::ZERO,
                     })
                 }
                 _ => None,

@@ -29,5 +29,6 @@ mod tests;
 
 pub(crate) use committed::{CommittedBatch, CommittedChange};
 pub use consumers::ConsumerStats;
+pub(super) use consumers::present;
 pub(crate) use feed::ChangeFeed;
 pub(crate) use notice::CommitNotice;

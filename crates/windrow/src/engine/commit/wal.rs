@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::base::{FileNumber, Moment, Result, SequenceNumber};
 use crate::log::LogSync;
 use crate::manifest::KeptLog;
 
@@ -131,11 +131,13 @@ impl WalChain {
         before.last().map_or(0, |link| link.last_sequence)
     }
 
-    /// The closed logs before `first` that have entries from sequence number `from` on.
+    /// The closed logs before `first` that have entries from sequence number `from` on, as logs that are kept from
+    /// `moment` on.
     pub(crate) fn entries_before(
         &self,
         first: FileNumber,
         from: SequenceNumber,
+        moment: Moment,
     ) -> Vec<(FileNumber, KeptLog)> {
         let links = self.0.lock();
         let before = links.iter().take_while(|link| link.number < first);
@@ -144,6 +146,7 @@ impl WalChain {
             length: link.length,
             first: link.first_sequence,
             last: link.last_sequence,
+            moment,
         };
         let kept = before
             .filter(has_entries)

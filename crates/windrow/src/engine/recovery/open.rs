@@ -27,9 +27,10 @@ use std::sync::Arc;
 
 use super::recovered_values::Recovery;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
-use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Moment, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::catalog::Catalog;
+use crate::engine::changes::present;
 use crate::engine::commit::wal::WalChain;
 use crate::engine::counters::Counters;
 use crate::engine::errors::poison::Poison;
@@ -124,7 +125,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();
     let dropped = &replayed[..replayed.len() - needed.len()];
-    let kept = kept_logs(dropped, &state);
+    let kept = kept_logs(dropped, &state, present(&*parts.options.runtime));
     apply(&mut state, &kept)?;
     if last_log.is_some() && last_sequence != replayed_last {
         // New entries would not continue the sequence of the logs that stay.
@@ -205,11 +206,11 @@ fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {
 }
 
 /// The records that keep those of the `dropped` logs that consumers of changes hold.
-fn kept_logs(dropped: &[ReplayedLog], state: &ManifestState) -> Edit {
+fn kept_logs(dropped: &[ReplayedLog], state: &ManifestState, moment: Moment) -> Edit {
     let chain = chain_of(dropped);
     let kept = state.changes.held_from().map(|from| {
         let all = FileNumber(FILE_NUMBER_MAX);
-        chain.entries_before(all, from)
+        chain.entries_before(all, from, moment)
     });
     let record = |(number, log)| Record::KeepLog { number, log };
     Edit {

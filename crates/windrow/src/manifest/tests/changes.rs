@@ -28,6 +28,7 @@ fn keep_log(number: u64, first: SequenceNumber, last: SequenceNumber) -> Record 
             length: 100 * number,
             first,
             last,
+            moment: last * 1000,
         },
     }
 }

@@ -145,6 +145,7 @@ fn one_of_each() -> Edit {
                     length: 1 << 33,
                     first: 1,
                     last: 1 << 49,
+                    moment: 1 << 41,
                 },
             },
             Record::ChangeEvent {
