@@ -7,7 +7,7 @@ use windrow::{Durability, ErrorKind};
 
 use crate::{batch, open};
 
-/// Longer than any test runs: a lost wake-up would not end.
+/// Longer than any test runs. A feed looks again each second all the same, so the schedules show that no wake-up is lost.
 const LONG: Duration = Duration::from_secs(600);
 
 #[test]

@@ -18,7 +18,7 @@ use crate::log::batch::BatchReader;
 use crate::log::{LogReader, WalHeader};
 use crate::manifest::names::FileName;
 
-/// A waiting feed looks again after this time: a poisoned database notifies nobody.
+/// A waiting feed looks again after this time: a poisoned database notifies nobody, nor does a consumer that falls behind.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The place of a reader in the changes.
