@@ -161,7 +161,11 @@ fn numbered(
             let names = keyspaces
                 .iter()
                 .filter_map(|keyspace| names.get(keyspace).cloned());
-            CommittedChange::TablesAdded(sequence, names.collect())
+            let names: Vec<String> = names.collect();
+            if names.is_empty() {
+                return Ok(None);
+            }
+            CommittedChange::TablesAdded(sequence, names)
         }
     }))
 }
