@@ -474,3 +474,78 @@ fn a_feed_that_falls_behind_between_two_changes_says_so() {
         assert_eq!(kind(changes.next(Duration::ZERO)), ErrorKind::FellBehind);
     }
 }
+
+#[test]
+fn what_a_place_has_passed_is_durable() {
+    for policy in CrashPolicy::all(1) {
+        for is_new in [false, true] {
+            let disk = SimDisk::new();
+            let (db, consumer, _) = begun(&disk);
+            let keyspace = db.keyspace("k").unwrap();
+            keyspace.insert("buffered", "1").unwrap();
+            let name = if is_new { "new" } else { "c" };
+            if is_new {
+                db.consumer(name).unwrap();
+            } else {
+                consumer.acknowledge(db.snapshot().sequence()).unwrap();
+            }
+            let db = open(&disk.crash(policy));
+            let place = db.consumer(name).unwrap().acknowledged().unwrap();
+            assert_eq!(place, db.snapshot().sequence(), "{policy:?}");
+            let found = db.keyspace("k").unwrap().get("buffered").unwrap();
+            assert_eq!(found.as_deref(), Some(&b"1"[..]), "{policy:?}");
+        }
+    }
+}
+
+/// After a crash at each change while a consumer falls behind and is removed, each either holds everything or is as after
+/// the call, and an open after a crash within an open loses nothing that is held.
+#[test]
+fn crashes_while_logs_are_kept_and_let_go_lose_no_held_change() {
+    let disk = SimDisk::new();
+    let (db, consumer, all) = held(&disk);
+    let place = consumer.acknowledged().unwrap();
+    // The other one stays.
+    db.consumer("late").unwrap();
+    drop((db, consumer));
+    let images = observe(&disk, |_, image| image.clone());
+    let mut bounded = options(&disk);
+    let db = open(&disk);
+    db.close().unwrap();
+    bounded.change_retention.bytes = 1;
+    let db = Db::open(FOLDER, bounded).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    for key in 0..60_u8 {
+        keyspace.insert([key], [key; 200]).unwrap();
+    }
+    db.flush().unwrap();
+    assert!(db.consumers().iter().all(|it| it.is_behind));
+    db.remove_consumer("c").unwrap();
+    disk.stop_observing();
+    let (mut whole, mut behind, mut gone) = (0, 0, 0);
+    for (at, image) in images.try_iter().enumerate() {
+        for policy in CrashPolicy::all(at as u64) {
+            let db = open(&SimDisk::from_image(image.crash(policy)));
+            let stats = db.consumers();
+            match stats.iter().find(|it| it.name == "c") {
+                None => gone += 1,
+                Some(stats) if stats.is_behind => {
+                    let changes = db.consumer("c").unwrap().changes();
+                    assert_eq!(kind(changes), ErrorKind::FellBehind);
+                    behind += 1;
+                }
+                Some(stats) => {
+                    assert_eq!(stats.acknowledged, place);
+                    let found = rest(&mut db.consumer("c").unwrap().changes().unwrap());
+                    assert_eq!(found[..all.len()], all, "change {at}, {policy:?}");
+                    whole += 1;
+                }
+            }
+            check_sound(&db);
+        }
+    }
+    assert!(
+        whole > 50 && behind > 5 && gone > 0,
+        "{whole} {behind} {gone}"
+    );
+}
