@@ -2,7 +2,7 @@
 //! out is never wrong, and a place that was acknowledged stays.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -548,4 +548,25 @@ fn crashes_while_logs_are_kept_and_let_go_lose_no_held_change() {
         whole > 50 && behind > 5 && gone > 0,
         "{whole} {behind} {gone}"
     );
+}
+
+#[test]
+fn a_full_disk_refuses_no_acknowledgement_and_no_removal() {
+    let disk = SimDisk::new();
+    let (db, consumer, all) = held(&disk);
+    let has_reserve = || disk.image().read(Path::new("/data/db/RESERVE")).is_ok();
+    assert!(has_reserve());
+    disk.set_quota(Some(disk.used_bytes()));
+    let mut acknowledged = 0;
+    while has_reserve() {
+        let place = all[acknowledged.min(20)].sequence();
+        consumer.acknowledge(place).unwrap();
+        acknowledged += 1;
+        assert!(acknowledged < 100_000);
+    }
+    assert!(db.stats().is_disk_full);
+    let before = disk.image().files_with("wal").len();
+    db.remove_consumer("c").unwrap();
+    assert!(disk.image().files_with("wal").len() < before);
+    check_sound(&db);
 }

@@ -60,7 +60,9 @@ impl Engine {
                     is_behind: false,
                 };
                 let name = name.to_owned();
-                self.commit_consumers(|_| vec![Record::Consumer { name, state }])?;
+                let records = vec![Record::Consumer { name, state }];
+                // It holds nothing yet, so this frees nothing, and has no claim to the reserve.
+                self.catalog.commit(|_| records, |_| ())?;
                 Ok(state.acknowledged)
             }),
         };
@@ -90,7 +92,7 @@ impl Engine {
         self.sync_logs()?;
         let moment = self.present();
         let refused = RefCell::new(None);
-        self.commit_consumers(|manifest| {
+        let committed = self.commit_consumers(|manifest| {
             let known = manifest.changes.consumers.get(name);
             match acknowledged(name, known, sequence, moment) {
                 Ok(record) => vec![record],
@@ -99,7 +101,9 @@ impl Engine {
                     Vec::new()
                 }
             }
-        })?;
+        });
+        self.note_reserve();
+        committed?;
         refused.into_inner().map_or(Ok(()), Err)
     }
 
@@ -112,6 +116,7 @@ impl Engine {
         }
         let removed = self.commit_consumers(|_| vec![Record::RemoveConsumer(name.to_owned())]);
         drop(creating);
+        self.note_reserve();
         removed
     }
 
@@ -179,7 +184,9 @@ impl Engine {
         let now = self.present();
         let is_any = |state: &ManifestState| !self.fallen_behind(state, now).is_empty();
         if self.catalog.with_state(is_any) {
-            self.commit_consumers(|state| self.fallen_behind(state, now))?;
+            let bounded = self.commit_consumers(|state| self.fallen_behind(state, now));
+            self.note_reserve();
+            return bounded;
         }
         Ok(())
     }
@@ -208,21 +215,24 @@ impl Engine {
         behind.map(record).collect()
     }
 
-    /// Commits an edit of consumers, and removes what none of them holds any more.
-    fn commit_consumers(&self, build: impl FnOnce(&ManifestState) -> Vec<Record>) -> Result<()> {
+    /// Commits an edit by which consumers hold less, and removes what none of them holds any more. On a full disk it uses the
+    /// reserve.
+    fn commit_consumers(&self, build: impl Fn(&ManifestState) -> Vec<Record>) -> Result<()> {
         let kept = RefCell::new(Vec::new());
         let build = |state: &ManifestState| {
-            kept.borrow_mut()
-                .extend(state.changes.kept_logs.keys().copied());
+            *kept.borrow_mut() = state.changes.kept_logs.keys().copied().collect();
             build(state)
         };
-        self.catalog.commit(build, |state| {
-            let logs = &state.changes.kept_logs;
-            kept.borrow_mut().retain(|log| !logs.contains_key(log));
-            for keyspace in self.keyspaces.load().iter() {
-                self.set_value_files(keyspace, state);
-            }
-        })?;
+        let committed = self.with_reserve(|| {
+            self.catalog.commit(build, |state| {
+                let logs = &state.changes.kept_logs;
+                kept.borrow_mut().retain(|log| !logs.contains_key(log));
+                for keyspace in self.keyspaces.load().iter() {
+                    self.set_value_files(keyspace, state);
+                }
+            })
+        });
+        committed?;
         for log in kept.into_inner() {
             self.remove_file(FileName::Wal(log));
         }

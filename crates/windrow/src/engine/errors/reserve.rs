@@ -1,6 +1,7 @@
 //! The reserve: disk space kept back for a full disk, as a preallocated file without content.
 //!
-//! 1. A write, a flush, the drop of a keyspace, an edit that seals value logs or drops logs, a close or an open that
+//! 1. A write, a flush, the drop of a keyspace, an edit that seals value logs or drops logs, an edit by which
+//!    consumers of changes hold less, a close or an open that
 //!    meets a full disk removes the file. The space serves the work that frees more: removals and their flushes, and
 //!    the manifest and the log of an open.
 //! 2. From then on the engine refuses writes that add data, until the disk has space for the file twice;
