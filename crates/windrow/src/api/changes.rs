@@ -176,11 +176,12 @@ impl Consumer {
     }
 
     /// Notes that the consumer has done with every change up to `sequence`, most often
-    /// [`Change::sequence`]. What nobody else holds is removed. This costs two syncs of the manifest, so acknowledge after
-    /// many changes.
+    /// [`Change::sequence`]. What nobody else holds is removed. A place that is acknowledged already stays,
+    /// and only counts as a sign of life. This costs a sync of the logs, if anything in them is not durable yet, and two syncs of
+    /// the manifest, so acknowledge after many changes.
     ///
     /// # Errors
-    /// `InvalidArgument` if `sequence` is above the newest write, or below the place; `FellBehind`; `NotFound`; `NoSpace`
+    /// `InvalidArgument` if `sequence` is above the newest write; `FellBehind`; `NotFound`; `NoSpace`
     /// (nothing has changed); `ReadOnly`; `Poisoned`; `Closed`.
     ///
     /// # Durability

@@ -283,16 +283,11 @@ fn acknowledged(
     if known.is_behind {
         return Err(fell_behind(name));
     }
-    if sequence < known.acknowledged {
-        return Err(Error::invalid_argument(format!(
-            "consumer {name} acknowledges sequence number {sequence} after {}",
-            known.acknowledged
-        )));
-    }
     Ok(Record::Consumer {
         name: name.to_owned(),
         state: ConsumerState {
-            acknowledged: sequence,
+            // Of threads that share the consumer, another one may have come first.
+            acknowledged: sequence.max(known.acknowledged),
             moment: moment.max(known.moment),
             is_behind: false,
         },
