@@ -192,9 +192,11 @@ impl Engine {
         };
         let keyspaces = self.keyspaces.load();
         // Under the lock of the catalog no value log is sealed, so each counts once.
-        let files: u64 = self
-            .catalog
-            .with_state(|_| keyspaces.iter().map(bytes).sum());
+        let files = self.catalog.with_state(|state| {
+            let kept = state.changes.kept_logs.values();
+            let kept = kept.map(|log| log.length).sum::<u64>();
+            keyspaces.iter().map(bytes).sum::<u64>() + kept
+        });
         files + self.chain.bytes() + self.catalog.manifest_bytes()
     }
 }
