@@ -161,7 +161,14 @@ impl Engine {
         let reader = match open() {
             // It may have been removed since.
             Err(error) if error.kind() == ErrorKind::Corruption => match self.log_of(sequence) {
-                Ok(again) if again.number == log.number => return Err(error),
+                Ok(again) if again.number == log.number => {
+                    // Between the edit that keeps a log and its removal from the chain, it may have been let go.
+                    return Err(if self.is_log_named(log.number) {
+                        error
+                    } else {
+                        not_kept(sequence)
+                    });
+                }
                 Ok(_) => return self.open_log_of(sequence),
                 Err(gone) => return Err(gone),
             },
@@ -175,6 +182,13 @@ impl Engine {
             last: log.last_sequence,
             record: None,
             payload: Vec::new(),
+        })
+    }
+
+    /// Whether the manifest names the log, for recovery or for consumers.
+    fn is_log_named(&self, number: FileNumber) -> bool {
+        self.catalog.with_state(|state| {
+            state.logs.contains(&number) || state.changes.kept_logs.contains_key(&number)
         })
     }
 

@@ -1,8 +1,10 @@
 //! Steps of consumers that tests from outside cannot put between two others.
 
 use std::path::Path;
+use std::time::Duration;
 
-use crate::base::{FileNumber, Kind};
+use crate::base::sync::atomic::Ordering;
+use crate::base::{ErrorKind, FileNumber, Kind};
 use crate::engine::{Access, Engine, Handle, Write};
 use crate::options::{Durability, Options};
 
@@ -48,4 +50,28 @@ fn an_edit_keeps_no_log_that_an_earlier_one_keeps_already() {
     });
     assert_eq!(kept, closed);
     engine.poison.check().unwrap();
+}
+
+#[test]
+fn a_log_that_was_let_go_before_it_leaves_the_chain_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = open(folder.path());
+    let engine = handle.engine();
+    engine.open_consumer("c").unwrap();
+    write(engine, "b", 0..1);
+    write(engine, "a", 0..2000);
+    let last = engine.chain.lengths().last().unwrap().0;
+    let build = |state: &_| engine.oldest_log_records(last, state);
+    engine.catalog.commit(build, |_| ()).unwrap();
+    let mut feed = engine.changes(1, None).unwrap();
+    assert!(
+        engine
+            .next_change(&mut feed, Duration::ZERO)
+            .unwrap()
+            .is_some()
+    );
+    let newest = engine.visible.load(Ordering::Acquire);
+    engine.acknowledge("c", newest).unwrap();
+    let error = engine.changes(1, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FellBehind, "{error}");
 }
