@@ -16,16 +16,15 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use super::feed::ChangeFeed;
+use super::look::{fell_behind, no_consumer};
 use crate::base::expiry::moment_reached;
 use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, FileNumber, Moment, Result, SequenceNumber};
+use crate::base::{Error, FileNumber, Moment, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::log::batch::Numbered;
 use crate::manifest::names::FileName;
-use crate::manifest::{
-    ChangeEvent, ChangeState, ConsumerState, ManifestState, Record, ValueFileKind,
-};
+use crate::manifest::{ChangeEvent, ConsumerState, ManifestState, Record, ValueFileKind};
 use crate::policy::{ConsumerPlace, HeldBytes, falls_behind};
 use crate::runtime::Runtime;
 
@@ -323,32 +322,6 @@ fn held_bytes(state: &ManifestState, now: Moment) -> Vec<HeldBytes> {
     logs.chain(values).collect()
 }
 
-/// Checks that the consumer `name` holds every change from `next` on.
-pub(super) fn check_holds(name: &str, changes: &ChangeState, next: SequenceNumber) -> Result<()> {
-    let known = changes.consumers.get(name);
-    let known = known.ok_or_else(|| no_consumer(name))?;
-    if known.is_behind {
-        return Err(fell_behind(name));
-    }
-    if known.acknowledged >= next {
-        let message = format!(
-            "consumer \"{name}\" has acknowledged everything up to sequence number {}, and these changes are at {next}: take \
-             new ones from the consumer",
-            known.acknowledged
-        );
-        return Err(Error::new(ErrorKind::FellBehind, message));
-    }
-    Ok(())
-}
-
-fn fell_behind(name: &str) -> Error {
-    let message = format!(
-        "consumer \"{name}\" has fallen behind, and its next changes are not kept any more: remove it and create it anew, copy \
-         a snapshot, and go on with the changes behind it"
-    );
-    Error::new(ErrorKind::FellBehind, message)
-}
-
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
         return Err(Error::invalid_argument(format!(
@@ -357,9 +330,4 @@ fn check_name(name: &str) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn no_consumer(name: &str) -> Error {
-    let message = format!("there is no consumer \"{name}\"");
-    Error::new(ErrorKind::NotFound, message)
 }

@@ -1,13 +1,13 @@
-//! What a feed knows of the database beside the logs: how far it may read, and what keyspaces were called.
+//! What a feed knows of the database beside the logs: how far it may read, what keyspaces were called, and whether its
+//! consumer still holds what comes next.
 //!
 //! Concurrency: a look never changes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::consumers::check_holds;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::admin::is_hidden;
 use crate::manifest::ChangeState;
@@ -69,4 +69,35 @@ impl Engine {
             })
         })
     }
+}
+
+/// Checks that the consumer `name` holds every change from `next` on.
+fn check_holds(name: &str, changes: &ChangeState, next: SequenceNumber) -> Result<()> {
+    let known = changes.consumers.get(name);
+    let known = known.ok_or_else(|| no_consumer(name))?;
+    if known.is_behind {
+        return Err(fell_behind(name));
+    }
+    if known.acknowledged >= next {
+        let message = format!(
+            "consumer \"{name}\" has acknowledged everything up to sequence number {}, and these changes are at {next}: take \
+             new ones from the consumer",
+            known.acknowledged
+        );
+        return Err(Error::new(ErrorKind::FellBehind, message));
+    }
+    Ok(())
+}
+
+pub(super) fn fell_behind(name: &str) -> Error {
+    let message = format!(
+        "consumer \"{name}\" has fallen behind, and its next changes are not kept any more: remove it and create it anew, copy \
+         a snapshot, and go on with the changes behind it"
+    );
+    Error::new(ErrorKind::FellBehind, message)
+}
+
+pub(super) fn no_consumer(name: &str) -> Error {
+    let message = format!("there is no consumer \"{name}\"");
+    Error::new(ErrorKind::NotFound, message)
 }
