@@ -23,7 +23,7 @@ fn follow(consumer: &Consumer, writers: u64, transfers: u64, events: usize) -> V
             others.push(change);
             continue;
         };
-        for write in batch.iter().filter(|it| it.keyspace == "left") {
+        for write in batch.iter().filter(|it| &*it.keyspace == "left") {
             let writer = (0..writers).find(|&it| account(it) == write.key).unwrap();
             let last = &mut seen[usize::try_from(writer).unwrap()];
             let BatchWrite::Insert(value) = write.write else {
