@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, backup, checkpoint, compact, dump, keyspaces, load, point, prepared, scan, shell,
-    simulate, stats, values, verify,
+    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, point, prepared, scan,
+    shell, simulate, stats, values, verify,
 };
 use crate::demo;
 
@@ -64,6 +64,10 @@ pub(crate) enum Command {
     Values(values::ValuesArgs),
     /// List the prepared transactions, or commit one or roll it back
     Prepared(prepared::PreparedArgs),
+    /// Print what was written, in its order, and follow it
+    Changes(changes::ChangesArgs),
+    /// List the consumers of changes, or remove one
+    Consumers(changes::ConsumersArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
     /// Write the memtables to tables

@@ -39,9 +39,10 @@ impl Outcome {
 /// The outcome of a command that ended with `error`.
 pub(crate) fn of_error(error: &Error) -> Outcome {
     match error.kind() {
-        ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
-            Outcome::Refused
-        }
+        ErrorKind::InvalidArgument
+        | ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::FellBehind => Outcome::Refused,
         ErrorKind::Corruption => Outcome::Damaged,
         _ => Outcome::Failed,
     }

@@ -3,6 +3,7 @@
 pub(crate) mod advise;
 pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod changes;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 mod cost;
@@ -42,6 +43,8 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Levels(args) => stats::levels(&args, output),
         Command::Values(args) => values::run(&args, output),
         Command::Prepared(args) => prepared::run(&args, output),
+        Command::Changes(args) => changes::run(&args, output),
+        Command::Consumers(args) => changes::consumers(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Flush(args) => compact::flush(&args, output),
         Command::Compact(args) => compact::compact(&args, output),

@@ -9,6 +9,7 @@ mod administration;
 mod advise;
 mod backup;
 mod bench;
+mod changes;
 mod common;
 mod demo;
 mod entries;
