@@ -13,11 +13,11 @@ type Kind int32
 const (
 	// ErrInvalidArgument: the arguments or options are wrong. Correct the call.
 	ErrInvalidArgument Kind = C.WINDROW_INVALID_ARGUMENT
-	// ErrNotFound: the database or keyspace does not exist, or was dropped. A key that is missing is [ErrKeyNotFound].
+	// ErrNotFound: the database, keyspace or backup does not exist, or was dropped. A key that is missing is [ErrKeyNotFound].
 	ErrNotFound Kind = C.WINDROW_NOT_FOUND
-	// ErrAlreadyExists: the database exists already, or the folder of a checkpoint is not empty.
+	// ErrAlreadyExists: the database exists already, or the folder of a checkpoint or of a restored backup is not empty.
 	ErrAlreadyExists Kind = C.WINDROW_ALREADY_EXISTS
-	// ErrLocked: this or another process has the database open.
+	// ErrLocked: this or another process has the database or the backups open.
 	ErrLocked Kind = C.WINDROW_LOCKED
 	// ErrNoSpace: the disk or a quota is full. Nothing was lost; free space and try again.
 	ErrNoSpace Kind = C.WINDROW_NO_SPACE
@@ -32,7 +32,7 @@ const (
 	ErrPoisoned Kind = C.WINDROW_POISONED
 	// ErrClosed: the database was closed, or the object of the call, or the transaction has ended.
 	ErrClosed Kind = C.WINDROW_CLOSED
-	// ErrReadOnly: the database is open for reading only.
+	// ErrReadOnly: the database is, or the backups are, open for reading only.
 	ErrReadOnly Kind = C.WINDROW_READ_ONLY
 	// ErrConflict: another write came in between. Nothing was written; try the transaction again.
 	ErrConflict Kind = C.WINDROW_CONFLICT

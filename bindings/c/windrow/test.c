@@ -881,6 +881,16 @@ static void test_null(void) {
   NULLS(windrow_wait_idle(NULL, &error));
   NULLS(windrow_verify(NULL, &error));
   NULLS(windrow_checkpoint(NULL, "", &error));
+  NULLS(windrow_backups_open(NULL, 0, NULL, &error));
+  NULLS(windrow_backups_open_read_only(NULL, 0, NULL, &error));
+  NULLS(windrow_backup(NULL, NULL, NULL, &error));
+  NULLS(windrow_backups_list_json(NULL, NULL, &error));
+  NULLS(windrow_backups_verify(NULL, &error));
+  NULLS(windrow_backups_restore(NULL, 1, "", &error));
+  NULLS(windrow_backups_keep_newest(NULL, 1, NULL, &error));
+  NULLS(windrow_backups_remove_older(NULL, 1, NULL, &error));
+  NULLS(windrow_backups_remove(NULL, 1, &error));
+  windrow_backups_free(NULL);
   NULLS(windrow_stats_json(NULL, NULL, &error));
   NULLS(windrow_keyspace_names_json(NULL, NULL, &error));
   NULLS(windrow_keyspace_open(NULL, "a", NULL, &error));
@@ -987,6 +997,95 @@ static void test_null(void) {
   CHECK(windrow_error_key(NULL).length == 0);
 }
 
+/* The value of "backed" in the database that backup `number` gives. */
+static void check_restored(const windrow_backups* backups, uint64_t number, const char* expected) {
+  windrow_database* copy;
+  windrow_keyspace* keyspace;
+  OK(windrow_backups_restore(backups, number, in_folder("restored"), &error));
+  FAILS(WINDROW_ALREADY_EXISTS, "not empty",
+        windrow_backups_restore(backups, number, in_folder("restored"), &error));
+  OK(windrow_open_read_only(in_folder("restored"), NULL, &copy, &error));
+  OK(windrow_keyspace_open(copy, "backed", &keyspace, &error));
+  check_get(keyspace, NULL, "backed", expected);
+  windrow_keyspace_free(keyspace);
+  OK(windrow_close(copy, &error));
+  OK(windrow_destroy(in_folder("restored"), &error));
+}
+
+static void test_backups(windrow_database* db) {
+  windrow_backups* backups;
+  windrow_backups* second = (windrow_backups*)1;
+  windrow_keyspace* keyspace;
+  uint64_t number;
+  char* json;
+  FAILS(WINDROW_NOT_FOUND, "no backups",
+        windrow_backups_open_read_only(in_folder("backups"), 0, &second, &error));
+  CHECK(second == NULL);
+  OK(windrow_backups_open(in_folder("backups"), 0, &backups, &error));
+  FAILS(WINDROW_LOCKED, "in use", windrow_backups_open(in_folder("backups"), 0, &second, &error));
+  FAILS(WINDROW_NOT_FOUND, "no backups",
+        windrow_backups_restore(backups, WINDROW_BACKUP_NEWEST, in_folder("restored"), &error));
+  OK(windrow_keyspace_open(db, "backed", &keyspace, &error));
+  put(keyspace, "backed", "first");
+  OK(windrow_backup(db, backups, &number, &error));
+  CHECK(number == 1);
+  put(keyspace, "backed", "second");
+  OK(windrow_backup(db, backups, NULL, &error));
+  put(keyspace, "backed", "third");
+  OK(windrow_backup(db, backups, &number, &error));
+  CHECK(number == 3);
+  OK(windrow_backups_verify(backups, &error));
+  check_restored(backups, 1, "first");
+  check_restored(backups, WINDROW_BACKUP_NEWEST, "third");
+
+  OK(windrow_backups_list_json(backups, NULL, &error));
+  OK(windrow_backups_list_json(backups, &json, &error));
+  CHECK(json[0] == '[' && strstr(json, "\"number\":2") != NULL);
+  CHECK(strstr(json, "\"created\":1") != NULL && strstr(json, "\"own_bytes\":") != NULL);
+  windrow_text_free(json);
+
+  OK(windrow_backups_remove_older(backups, 3600000, &number, &error));
+  CHECK(number == 0);
+  OK(windrow_backups_keep_newest(backups, SIZE_MAX, &number, &error));
+  CHECK(number == 0);
+  FAILS(WINDROW_INVALID_ARGUMENT, "newest", windrow_backups_keep_newest(backups, 0, NULL, &error));
+  OK(windrow_backups_keep_newest(backups, 2, &number, &error));
+  CHECK(number == 1);
+  FAILS(WINDROW_NOT_FOUND, "backup 1", windrow_backups_remove(backups, 1, &error));
+  OK(windrow_backups_remove(backups, WINDROW_BACKUP_NEWEST, &error));
+  windrow_backups_free(backups);
+
+  OK(windrow_backups_open_read_only(in_folder("backups"), 1 << 30, &backups, &error));
+  OK(windrow_backups_open_read_only(in_folder("backups"), 0, &second, &error));
+  windrow_backups_free(second);
+  check_restored(backups, WINDROW_BACKUP_NEWEST, "second");
+  number = 7;
+  FAILS(WINDROW_READ_ONLY, "reading", windrow_backup(db, backups, &number, &error));
+  CHECK(number == 0);
+  FAILS(WINDROW_READ_ONLY, "reading", windrow_backups_remove(backups, 2, &error));
+  windrow_backups_free(backups);
+
+  /* A damaged byte is named by the check and by a restore. */
+  FILE* manifest = fopen(in_folder("backups/000002.backup"), "r+b");
+  CHECK(manifest != NULL && fseek(manifest, 20, SEEK_SET) == 0);
+  int byte = fgetc(manifest);
+  CHECK(fseek(manifest, 20, SEEK_SET) == 0 && fputc(byte ^ 1, manifest) != EOF);
+  CHECK(fclose(manifest) == 0);
+  OK(windrow_backups_open(in_folder("backups"), 0, &backups, &error));
+  FAILS(WINDROW_CORRUPTION, "000002.backup", windrow_backups_verify(backups, &error));
+  FAILS(WINDROW_CORRUPTION, "backup 2",
+        windrow_backups_restore(backups, 2, in_folder("restored"), &error));
+  OK(windrow_backups_list_json(backups, &json, &error));
+  CHECK(strstr(json, "\"code\":7") != NULL && strstr(json, "000002.backup") != NULL);
+  windrow_text_free(json);
+  OK(windrow_backups_remove(backups, 2, &error));
+  OK(windrow_backups_list_json(backups, &json, &error));
+  CHECK(strcmp(json, "[]") == 0);
+  windrow_text_free(json);
+  windrow_backups_free(backups);
+  windrow_keyspace_free(keyspace);
+}
+
 /* Handles that outlive their database return errors, and are freed in any order. */
 static void test_close(windrow_database* db) {
   windrow_keyspace* keyspace;
@@ -1046,6 +1145,7 @@ int main(int count, char** arguments) {
   test_loads(db);
   db = test_prepared(db);
   test_callbacks();
+  test_backups(db);
   test_close(db);
   puts("windrow.h: all functions passed");
   return 0;

@@ -41,6 +41,9 @@
 #define WINDROW_BYTES(pointer, size) ((windrow_bytes){(const uint8_t*)(pointer), (size)})
 
 
+// The newest backup, for functions that take the number of a backup.
+#define WINDROW_BACKUP_NEWEST 0
+
 // The write sets the value.
 #define WINDROW_WRITE_PUT 0
 
@@ -80,13 +83,13 @@
 // The call's arguments or options are wrong: correct the call.
 #define WINDROW_INVALID_ARGUMENT 1
 
-// The database or keyspace does not exist, or was dropped.
+// The database, keyspace or backup does not exist, or was dropped.
 #define WINDROW_NOT_FOUND 2
 
-// The database exists already, or the folder of a checkpoint is not empty.
+// The database exists already, or the folder of a checkpoint or of a restored backup is not empty.
 #define WINDROW_ALREADY_EXISTS 3
 
-// This or another process has the database open.
+// This or another process has the database or the backups open.
 #define WINDROW_LOCKED 4
 
 // The disk or a quota is full: nothing was lost; free space and try again.
@@ -107,7 +110,7 @@
 // The database has been closed, or the transaction of the cursor has ended.
 #define WINDROW_CLOSED 10
 
-// The database is open for reading only.
+// The database is, or the backups are, open for reading only.
 #define WINDROW_READ_ONLY 11
 
 // Another write came in between: nothing was written; try the transaction again.
@@ -178,6 +181,10 @@
 
 // A read that no other transaction may make wrong: a locking transaction locks the key beside others that do the same.
 #define WINDROW_READ_FOR_SHARE 2
+
+// Backups of a database in a folder. Any thread may use it; one call at a time works, and others wait. It has the folder
+// to itself until it is freed, or together with others that read only.
+typedef struct windrow_backups windrow_backups;
 
 // Writes to any keyspaces of one database. One thread at a time uses a batch.
 typedef struct windrow_batch windrow_batch;
@@ -310,6 +317,66 @@ extern "C" {
 
 // The version of Windrow, for example "0.1.0". Valid forever.
 const char *windrow_version(void);
+
+// Opens the folder `folder` of backups, or creates it. Its calls read at most `bytes_per_second`; 0 is no bound.
+int32_t windrow_backups_open(const char *folder,
+                             uint64_t bytes_per_second,
+                             windrow_backups **backups,
+                             windrow_error **error);
+
+// As `windrow_backups_open`, to list, verify and restore backups of a folder that exists.
+int32_t windrow_backups_open_read_only(const char *folder,
+                                       uint64_t bytes_per_second,
+                                       windrow_backups **backups,
+                                       windrow_error **error);
+
+// Frees the handle and unlocks the folder. Null is allowed.
+void windrow_backups_free(windrow_backups *backups);
+
+// Makes a backup of the database as of one moment during the call, with all writes that were acknowledged before. It copies
+// what the folder does not have yet. It is durable when this returns; after an error it does not exist. `*number` is its
+// number.
+int32_t windrow_backup(const windrow_database *database,
+                       const windrow_backups *backups,
+                       uint64_t *number,
+                       windrow_error **error);
+
+// The backups as a JSON array, oldest first. Each is an object with its `number`, and with `created` (milliseconds since
+// 1970), `sequence`, `files`, `bytes` and `own_bytes` (those that no other backup needs), or with the `code` and the
+// sentence of an `error` if it cannot be used. Free the text with `windrow_text_free`.
+int32_t windrow_backups_list_json(const windrow_backups *backups,
+                                  char **json,
+                                  windrow_error **error);
+
+// Reads all bytes of all backups and compares them with their checksums. Returns the first damage as an error.
+int32_t windrow_backups_verify(const windrow_backups *backups,
+                               windrow_error **error);
+
+// Writes the database of the backup `number`, or of `WINDROW_BACKUP_NEWEST`, to the folder `folder`, which is empty or
+// missing. All bytes are checked on the way, and the database is durable when this returns. After an error there is none.
+int32_t windrow_backups_restore(const windrow_backups *backups,
+                                uint64_t number,
+                                const char *folder,
+                                windrow_error **error);
+
+// Removes all backups but the `kept` newest ones, at least 1, and the bytes that no other backup needs. `*count` is how many
+// were removed.
+int32_t windrow_backups_keep_newest(const windrow_backups *backups,
+                                    size_t kept,
+                                    uint64_t *count,
+                                    windrow_error **error);
+
+// Removes the backups that were made longer ago than `milliseconds`, except the newest one. `*count` is how many were
+// removed.
+int32_t windrow_backups_remove_older(const windrow_backups *backups,
+                                     uint64_t milliseconds,
+                                     uint64_t *count,
+                                     windrow_error **error);
+
+// Removes the backup `number`, or `WINDROW_BACKUP_NEWEST`, whatever its state.
+int32_t windrow_backups_remove(const windrow_backups *backups,
+                               uint64_t number,
+                               windrow_error **error);
 
 // An empty batch.
 windrow_batch *windrow_batch_new(void);

@@ -28,6 +28,7 @@
     reason = "the header has the rules for all functions at its top"
 )]
 
+pub mod backups;
 pub mod batches;
 pub mod bytes;
 pub mod callbacks;
@@ -47,6 +48,7 @@ use std::ffi::c_char;
 /// The handles that any thread may use.
 const _: () = {
     const fn any_thread<T: Send + Sync>() {}
+    any_thread::<backups::Backups>();
     any_thread::<databases::Database>();
     any_thread::<keyspaces::Keyspace>();
     any_thread::<snapshots::Snapshot>();

@@ -11,11 +11,11 @@ use super::bytes::Bytes;
 pub const WINDROW_OK: i32 = 0;
 /// The call's arguments or options are wrong: correct the call.
 pub const WINDROW_INVALID_ARGUMENT: i32 = 1;
-/// The database or keyspace does not exist, or was dropped.
+/// The database, keyspace or backup does not exist, or was dropped.
 pub const WINDROW_NOT_FOUND: i32 = 2;
-/// The database exists already, or the folder of a checkpoint is not empty.
+/// The database exists already, or the folder of a checkpoint or of a restored backup is not empty.
 pub const WINDROW_ALREADY_EXISTS: i32 = 3;
-/// This or another process has the database open.
+/// This or another process has the database or the backups open.
 pub const WINDROW_LOCKED: i32 = 4;
 /// The disk or a quota is full: nothing was lost; free space and try again.
 pub const WINDROW_NO_SPACE: i32 = 5;
@@ -29,7 +29,7 @@ pub const WINDROW_UNSUPPORTED: i32 = 8;
 pub const WINDROW_POISONED: i32 = 9;
 /// The database has been closed, or the transaction of the cursor has ended.
 pub const WINDROW_CLOSED: i32 = 10;
-/// The database is open for reading only.
+/// The database is, or the backups are, open for reading only.
 pub const WINDROW_READ_ONLY: i32 = 11;
 /// Another write came in between: nothing was written; try the transaction again.
 pub const WINDROW_CONFLICT: i32 = 12;
@@ -79,7 +79,7 @@ fn text(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-fn code_of(kind: ErrorKind) -> i32 {
+pub(super) fn code_of(kind: ErrorKind) -> i32 {
     match kind {
         ErrorKind::InvalidArgument => WINDROW_INVALID_ARGUMENT,
         ErrorKind::NotFound => WINDROW_NOT_FOUND,
