@@ -12,6 +12,7 @@ use windrow::{Db, Durability, PreparedTransaction};
 use windrow_ffi::settings;
 
 use crate::at_exit::close_at_exit;
+use crate::backups::Backups;
 use crate::batch::Batch;
 use crate::buffers::{Input, Seconds};
 use crate::conversions::json;
@@ -364,6 +365,13 @@ impl Database {
     /// Makes a copy of the database in the folder `path`, which is empty or missing. Files are linked where possible.
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.call(py, |db| db.checkpoint(&path))
+    }
+
+    /// Makes a backup of the database as of one moment during the call, with all writes that were acknowledged before. It
+    /// copies what `backups` does not have yet. Returns its number. The backup is durable at the return; after an error it
+    /// does not exist.
+    fn backup(&self, py: Python<'_>, backups: &Backups) -> PyResult<u64> {
+        backups.make(py, &self.owner(py)?.db)
     }
 
     /// Checks every block and every value. Returns a sentence for each damage.

@@ -14,6 +14,7 @@
 
 mod arrays;
 mod at_exit;
+mod backups;
 mod batch;
 mod buffers;
 mod conversions;
@@ -46,6 +47,8 @@ mod _windrow {
     use super::arrays::ArrayScan;
     #[pymodule_export]
     use super::at_exit::close_all;
+    #[pymodule_export]
+    use super::backups::Backups;
     #[pymodule_export]
     use super::batch::Batch;
     #[pymodule_export]

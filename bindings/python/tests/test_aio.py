@@ -31,6 +31,8 @@ def test_coroutines_do_what_the_calls_do(tmp_path):
             await db.write(batch)
             await db.persist()
             await db.checkpoint(tmp_path / "../copy")
+            with windrow.Backups(tmp_path / "../backups") as backups:
+                assert await db.backup(backups) == 1
             with pytest.raises(windrow.InvalidArgumentError):
                 await planets.get(b"")
         with pytest.raises(windrow.ClosedError):

@@ -53,6 +53,16 @@ def writes(db: windrow.Database) -> int:
     return db.transact(work, isolation="snapshot", durability="sync")
 
 
+def backups(db: windrow.Database) -> None:
+    with windrow.Backups("backups", bytes_per_second=1 << 20) as backups:
+        assert_type(db.backup(backups), int)
+        for backup in backups.list():
+            assert_type(backup, windrow.Backup)
+            assert_type(backup.error, windrow.Error | None)
+        assert_type(backups.keep_newest(2), list[int])
+        backups.restore("restored", number=1)
+
+
 async def waits() -> int:
     async with await aio.open("folder") as db:
         keyspace = await db.keyspace("main")

@@ -18,6 +18,7 @@ import collections.abc
 import copyreg
 from typing import NoReturn
 
+from ._backups import Backup
 from ._errors import (
     AlreadyExistsError,
     ClosedError,
@@ -40,6 +41,7 @@ from ._errors import (
 )
 from ._operators import MergeOperator
 from ._windrow import (
+    Backups,
     Batch,
     Database,
     Entries,
@@ -57,6 +59,8 @@ from ._windrow import (
 
 __all__ = [
     "AlreadyExistsError",
+    "Backup",
+    "Backups",
     "Batch",
     "ClosedError",
     "ConflictError",
@@ -96,8 +100,21 @@ collections.abc.MutableMapping.register(Keyspace)
 
 def _refuse_to_pickle(it: object) -> NoReturn:
     kind = type(it).__name__
-    raise TypeError(f"a windrow.{kind} cannot be pickled or copied: it belongs to a database that this process has open")
+    raise TypeError(f"a windrow.{kind} cannot be pickled or copied: it belongs to what this process has open")
 
 
-for _kind in (Batch, Database, Entries, Iterator, Keyspace, MergedItems, Savepoint, Snapshot, Transaction, Value, View):
+for _kind in (
+    Backups,
+    Batch,
+    Database,
+    Entries,
+    Iterator,
+    Keyspace,
+    MergedItems,
+    Savepoint,
+    Snapshot,
+    Transaction,
+    Value,
+    View,
+):
     copyreg.pickle(_kind, _refuse_to_pickle)

@@ -60,6 +60,10 @@ class Database:
         """Makes a copy of the database."""
         await asyncio.to_thread(self.wrapped.checkpoint, path)
 
+    async def backup(self, backups: windrow.Backups) -> int:
+        """Makes a backup. Returns its number."""
+        return await asyncio.to_thread(self.wrapped.backup, backups)
+
     async def close(self) -> None:
         """Makes all writes durable and closes the database."""
         await asyncio.to_thread(self.wrapped.close)
