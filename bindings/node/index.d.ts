@@ -84,6 +84,12 @@ export class WindrowLevel<KDefault = string, VDefault = string>
   /** Makes a copy of the database in a folder that is empty or missing. Files are linked where possible. */
   checkpoint (location: string): Promise<void>
 
+  /**
+   * Makes a backup of the database as of one moment during the call, with all writes that were acknowledged before. It copies
+   * what the backups do not have yet. Gives its number. The backup is durable then; after an error it does not exist.
+   */
+  backup (backups: Backups): Promise<number>
+
   /** Checks every block and every value. Gives a sentence for each damage. */
   verify (): Promise<string[]>
 
@@ -92,6 +98,87 @@ export class WindrowLevel<KDefault = string, VDefault = string>
 
   /** Removes the database in this folder, and the folder if nothing else is in it. */
   static destroy (location: string): Promise<void>
+}
+
+/**
+ * Backups of a database in a folder. One object has the folder, once: others get `LEVEL_LOCKED`. Each database has a folder of
+ * its own. One call at a time works, and later ones wait for their turn.
+ */
+export class Backups {
+  private constructor ()
+
+  /** Opens the backups in a folder, which is created if it is missing. */
+  static open (location: string, options?: BackupsOptions | undefined): Promise<Backups>
+
+  /** The folder. */
+  get location (): string
+
+  /** The backups, oldest first, also those that cannot be used. */
+  list (): Promise<Array<Backup | DamagedBackup>>
+
+  /** Reads all bytes of one backup, or of all, and compares them with their checksums. Gives a sentence for each damage. */
+  verify (number?: number | undefined): Promise<string[]>
+
+  /**
+   * Writes the database of a backup, or of the newest one, to a folder that is empty or missing. All bytes are checked on the
+   * way. The database is durable at the end; after an error there is none.
+   */
+  restore (location: string, number?: number | undefined): Promise<void>
+
+  /**
+   * Removes all backups but this many of the newest, at least 1, and the bytes that no other backup needs. Gives the numbers
+   * of those that were removed.
+   */
+  keepNewest (count: number): Promise<number[]>
+
+  /** Removes the backups that were made longer ago, except the newest one. Gives the numbers of those that were removed. */
+  removeOlder (seconds: number): Promise<number[]>
+
+  /** Removes a backup, whatever its state. */
+  remove (number: number): Promise<void>
+
+  /** Lets others have the folder, after the calls that began before. Later calls are errors: `LEVEL_BACKUPS_NOT_OPEN`. */
+  close (): Promise<void>
+
+  [Symbol.asyncDispose] (): Promise<void>
+}
+
+/** Options of {@link Backups.open}. */
+export interface BackupsOptions {
+  /**
+   * Whether the folder exists, and backups are listed, verified and restored alone. Others may do the same meanwhile.
+   *
+   * @defaultValue `false`
+   */
+  readOnly?: boolean | undefined
+
+  /**
+   * How many bytes each call may read in a second, for a disk that other programs use, too; 0 for no limit.
+   *
+   * @defaultValue `0`
+   */
+  bytesPerSecond?: number | undefined
+}
+
+/** A backup of a list. */
+export interface Backup {
+  number: number
+  created: Date
+  /** The newest sequence number that it holds. */
+  sequence: number
+  /** The files of the database. */
+  files: number
+  /** The bytes of these files. */
+  bytes: number
+  /** The bytes that no other backup needs. */
+  ownBytes: number
+  error?: undefined
+}
+
+/** A backup of a list that cannot be used, and why. */
+export interface DamagedBackup {
+  number: number
+  error: Error & { code: string }
 }
 
 /** What a database keeps for a crash of the machine: `sync` waits for the disk, `buffered` for the operating system. */

@@ -2,6 +2,7 @@
 
 const { AbstractLevel } = require('abstract-level')
 const fs = require('fs/promises')
+const backups = require('./lib/backups')
 const native = require('./lib/native')
 const { ChainedBatch } = require('./lib/chained-batch')
 const { errorWith } = require('./lib/errors')
@@ -32,6 +33,7 @@ class WindrowLevel extends AbstractLevel {
         persist: true,
         flush: true,
         checkpoint: true,
+        backup: true,
         verify: true,
         stats: true
       }
@@ -152,6 +154,10 @@ class WindrowLevel extends AbstractLevel {
     return this.#call(() => this.#native.checkpoint(location))
   }
 
+  async backup (to) {
+    return backups.run(to, (native) => this.#call(() => this.#native.backup(native)))
+  }
+
   async verify () {
     return this.#call(() => this.#native.verify())
   }
@@ -194,3 +200,4 @@ function startEnd (given, options) {
 }
 
 exports.WindrowLevel = WindrowLevel
+exports.Backups = backups.Backups

@@ -6,6 +6,7 @@ use napi::Env;
 use napi::bindgen_prelude::{BufferSlice, Either3};
 use windrow::PinnedValue;
 
+use crate::backups::Listed;
 use crate::work::Answer;
 
 macro_rules! itself {
@@ -19,7 +20,16 @@ macro_rules! itself {
         }
     )*};
 }
-itself!((), bool, f64, String, Vec<String>);
+itself!(
+    (),
+    bool,
+    f64,
+    i64,
+    String,
+    Vec<i64>,
+    Vec<String>,
+    Vec<Listed>
+);
 
 /// Longer bytes are not copied once more, but freed with their buffer. Node frees such buffers only between two turns of its
 /// loop.

@@ -14,6 +14,7 @@ use windrow::{Batch, Db, Durability, ErrorKind};
 use windrow_ffi::leveldb;
 
 use crate::answers::{JsValue, Packed, Value, copied};
+use crate::backups::Backups;
 use crate::errors::{Failure, Result};
 use crate::input::{Input, JsRange, Range, bytes};
 use crate::iterator::{EntryIterator, Form};
@@ -351,6 +352,13 @@ impl Database {
     #[napi]
     pub fn checkpoint(&self, path: String) -> Result<AsyncTask<Work<()>>> {
         self.call(move |entries| entries.db().checkpoint(&path))
+    }
+
+    /// Makes a backup. Gives its number.
+    #[napi]
+    pub fn backup(&self, backups: &Backups) -> Result<AsyncTask<Work<i64>>> {
+        let make = backups.maker();
+        self.call(move |entries| make(entries.db()))
     }
 
     /// Checks every block and every value. Gives a sentence for each damage.

@@ -37,7 +37,7 @@ impl Failure {
 }
 
 /// The code for a kind of error: that of abstract-level or classic-level, if they have one.
-fn code(kind: ErrorKind) -> &'static str {
+pub(crate) fn code(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidArgument => "LEVEL_INVALID_ARGUMENT",
         ErrorKind::NotFound => "LEVEL_NOT_FOUND",

@@ -14,6 +14,7 @@
 //! own, with its own objects; `registry` is what they have in common.
 
 mod answers;
+mod backups;
 mod database;
 mod errors;
 mod input;

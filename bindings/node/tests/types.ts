@@ -1,6 +1,6 @@
 // A user's program, which tsc checks and nobody runs.
 
-import { Durability, OpenOptions, WindrowLevel } from 'windrow'
+import { Backups, Durability, OpenOptions, WindrowLevel } from 'windrow'
 
 export async function main (): Promise<void> {
   const durability: Durability = 'sync'
@@ -27,6 +27,16 @@ export async function main (): Promise<void> {
   const damage: string[] = await db.verify()
   await db.checkpoint('copy')
   console.log(size, damage, await db.has('earth'), await db.stats(), db.location)
+  await using backups = await Backups.open('backups', { bytesPerSecond: 1 << 20 })
+  const made: number = await db.backup(backups)
+  for (const backup of await backups.list()) {
+    if (backup.error) console.log(backup.error.code)
+    else console.log(backup.created.getTime() + backup.ownBytes)
+  }
+  const removed: number[] = await backups.keepNewest(2)
+  await backups.restore('restored', removed[0] ?? made)
+  // @ts-expect-error: only an open makes them.
+  console.log(new Backups('backups'))
   await db.sublevel<string, string>('names', {}).put('a', 'b')
   await db.close()
   await WindrowLevel.destroy('folder')
