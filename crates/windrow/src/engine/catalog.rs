@@ -19,7 +19,7 @@ use crate::base::{Error, ErrorKind, FileNumber, LifetimeStats, Result, Totals};
 use crate::engine::counters::{self, Counters};
 use crate::engine::errors::poison::Poison;
 use crate::manifest::names::FileName;
-use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
+use crate::manifest::{Edit, ManifestPosition, ManifestState, ManifestStore, Record};
 use crate::vfs::Vfs;
 
 /// The manifest, or its state if the database is open for reading.
@@ -27,7 +27,7 @@ use crate::vfs::Vfs;
 enum Description {
     Open(ManifestStore),
     /// For reading only: the state, and the bytes of the manifest that holds it.
-    Fixed(ManifestState, u64),
+    Fixed(Arc<ManifestState>, u64),
 }
 
 impl Description {
@@ -88,7 +88,7 @@ impl Catalog {
     /// A catalog that takes no edits: `state`, from a manifest of `length` bytes.
     pub(crate) fn read_only(
         vfs: Arc<dyn Vfs>,
-        state: ManifestState,
+        state: Arc<ManifestState>,
         length: u64,
         counters: Arc<Counters>,
         poison: Arc<Poison>,
@@ -250,6 +250,17 @@ impl Catalog {
     /// The bytes of the current manifest.
     pub(crate) fn manifest_bytes(&self) -> u64 {
         self.store.lock().length()
+    }
+
+    /// The end of the manifest.
+    pub(crate) fn position(&self) -> ManifestPosition {
+        match &*self.store.lock() {
+            Description::Open(store) => ManifestPosition {
+                number: store.number().0,
+                offset: store.length(),
+            },
+            Description::Fixed(..) => ManifestPosition::default(),
+        }
     }
 
     /// Begins a new manifest. A full disk is no error: the old manifest stays current, and a later edit

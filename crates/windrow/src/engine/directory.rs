@@ -40,18 +40,8 @@ impl Engine {
         self.remove_files(&self.obsolete.take());
     }
 
-    pub(super) fn remove_files(&self, files: &[FileName]) {
-        for file in files {
-            self.remove_file(*file);
-        }
-    }
-
-    /// Removes a file that the manifest does not name. If this fails, the next open removes it.
+    /// Removes a file that the manifest does not name, unless a reader in another process needs it.
     pub(super) fn remove_file(&self, file: FileName) {
-        drop(
-            self.options
-                .vfs
-                .remove(&self.directory.join(file.to_string())),
-        );
+        self.remove_files(&[file]);
     }
 }

@@ -12,13 +12,15 @@ use super::changes::CommitNotice;
 use super::commit::Commits;
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
+use super::errors::poison::Poison;
 use super::errors::reserve::{self, Reserve};
 use super::expiry_clock::ExpiryClock;
 use super::folds::KeptFolds;
 use super::jobs::Background;
 use super::jobs::signal::Signal;
+use super::leased_files::LeasedFiles;
 use super::locks::{Holds, LockTable};
-use super::recovery::open::{self, Parts};
+use super::recovery::open::{self, Opened, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
 use super::transaction::PreparedTransactions;
@@ -28,6 +30,7 @@ use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cache::{BlockCache, MarkClock};
 use crate::events::is_in_listener;
+use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::runtime::{Work, Workers};
 use crate::table::{OpenTables, TableContext, TableFiles};
@@ -83,8 +86,9 @@ impl Handle {
         };
         let opened = match access {
             Access::ReadWrite => open::open(&parts)?,
-            Access::ReadOnly => open::open_read_only(&parts)?,
+            Access::ReadOnly | Access::View => open::open_read_only(&parts)?,
         };
+        let files = OpenFileSets::new(directory, &options, &parts.memory);
         let Parts {
             memory,
             obsolete,
@@ -92,72 +96,17 @@ impl Handle {
             poison,
             ..
         } = parts;
-        let clock = Arc::new(MarkClock::new(&options.runtime));
-        let files = TableFiles::new(
-            Arc::clone(&options.vfs),
-            directory.to_owned(),
-            options.block_source,
-            options.open_files_max,
-        );
-        let context = TableContext {
-            files: Arc::new(files),
-            cache: Arc::new(BlockCache::new(options.cache_bytes)),
-            clock: Arc::clone(&clock),
-            memory: Arc::clone(&memory.tables),
-            piece_reads: Arc::default(),
-            scans: Arc::default(),
-        };
-        let tables = OpenTables::new(context);
-        let values = OpenValues::new(
-            Arc::clone(&options.vfs),
-            directory.to_owned(),
-            ValueContext {
-                source: options.block_source,
-                clock,
-                files: Arc::clone(&memory.tables.tables),
-                cursors: Arc::clone(&memory.tables.cursors),
-            },
-            options.open_files_max / 2,
-        );
-        let expired_by = opened.catalog.with_state(|state| state.expired_by);
-        let expiry_clock = ExpiryClock::new(&options.runtime, expired_by);
-        let locks = Arc::new(LockTable::new(&memory.locks, options.runtime.random()));
-        let holds = Holds::new(&memory.transactions);
-        let folds = KeptFolds::new(&memory.tables.jobs);
-        let engine = Arc::new(Engine {
-            directory: directory.to_owned(),
-            memory,
-            tables: Arc::new(tables),
-            values: Arc::new(values),
-            catalog: opened.catalog,
-            chain: opened.chain,
-            commits: Commits::new(opened.last_sequence),
-            notice: CommitNotice::default(),
-            visible: AtomicU64::new(opened.last_sequence),
-            snapshots: Arc::<Snapshots>::default(),
-            expiry_clock,
-            locks,
-            holds,
-            folds,
-            prepared: PreparedTransactions::default(),
-            keyspaces: ArcSwap::from_pointee(opened.keyspaces),
-            creating: Mutex::new(()),
-            naming: Mutex::new(()),
-            obsolete,
-            poison,
-            access,
-            full_disk: FullDisk::default(),
-            is_closed: AtomicBool::new(false),
-            left: Mutex::new(None),
-            signal: Signal::default(),
-            background: Background::new(&options),
-            reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
-            counters,
-            instance: Mutex::default(),
+        let last_log = opened.last_log;
+        let (engine, lock) = Engine::assemble(
+            directory,
             options,
-        });
+            access,
+            opened,
+            (memory, files),
+            (obsolete, counters, poison),
+        );
         if access == Access::ReadWrite {
-            engine.begin_first_log(opened.last_log)?;
+            engine.begin_first_log(last_log)?;
             engine.flush_long_chain()?;
             let manifest_bytes = engine.catalog.manifest_bytes();
             let file_bytes = engine.file_bytes();
@@ -176,14 +125,40 @@ impl Handle {
         let workers = runtime
             .start(work, threads)
             .map_err(|error| Error::io("start threads for", directory, error))?;
-        Ok(Self {
+        Ok(Self::new(engine, vec![workers], threads, lock))
+    }
+
+    /// A view of a database that another process may write: a state that does not change.
+    pub(super) fn view(
+        directory: &Path,
+        options: Options,
+        opened: Opened,
+        shared: (Arc<Memory>, OpenFileSets),
+    ) -> Result<Self> {
+        let parts = (Arc::default(), Arc::new(Counters::new()), Arc::default());
+        let (engine, lock) =
+            Engine::assemble(directory, options, Access::View, opened, shared, parts);
+        for keyspace in engine.keyspaces.load().iter() {
+            engine.allocate_first_filters(keyspace);
+        }
+        engine.restore_prepared()?;
+        Ok(Self::new(engine, Vec::new(), 0, lock))
+    }
+
+    fn new(
+        engine: Arc<Engine>,
+        workers: Vec<Box<dyn Workers>>,
+        threads: usize,
+        lock: Option<Box<dyn LockGuard>>,
+    ) -> Self {
+        Self {
             engine,
             open: Mutex::new(Open::Yes(Resources {
-                workers: vec![workers],
+                workers,
                 threads,
-                lock: opened.lock,
+                lock,
             })),
-        })
+        }
     }
 
     #[inline]
@@ -244,7 +219,96 @@ impl Handle {
     }
 }
 
+/// The open tables and value files.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFileSets {
+    tables: Arc<OpenTables>,
+    values: Arc<OpenValues>,
+}
+
+impl OpenFileSets {
+    pub(super) fn new(directory: &Path, options: &Options, memory: &Memory) -> Self {
+        let clock = Arc::new(MarkClock::new(&options.runtime));
+        let files = TableFiles::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            options.block_source,
+            options.open_files_max,
+        );
+        let context = TableContext {
+            files: Arc::new(files),
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            clock: Arc::clone(&clock),
+            memory: Arc::clone(&memory.tables),
+            piece_reads: Arc::default(),
+            scans: Arc::default(),
+        };
+        let values = OpenValues::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            ValueContext {
+                source: options.block_source,
+                clock,
+                files: Arc::clone(&memory.tables.tables),
+                cursors: Arc::clone(&memory.tables.cursors),
+            },
+            options.open_files_max / 2,
+        );
+        Self {
+            tables: Arc::new(OpenTables::new(context)),
+            values: Arc::new(values),
+        }
+    }
+}
+
 impl Engine {
+    /// The engine of an opened database, before it does anything, and the lock of the open.
+    fn assemble(
+        directory: &Path,
+        options: Options,
+        access: Access,
+        opened: Opened,
+        (memory, files): (Arc<Memory>, OpenFileSets),
+        (obsolete, counters, poison): (Arc<Obsolete>, Arc<Counters>, Arc<Poison>),
+    ) -> (Arc<Self>, Option<Box<dyn LockGuard>>) {
+        let expired_by = opened.catalog.with_state(|state| state.expired_by);
+        let engine = Arc::new(Self {
+            directory: directory.to_owned(),
+            expiry_clock: ExpiryClock::new(&options.runtime, expired_by),
+            locks: Arc::new(LockTable::new(&memory.locks, options.runtime.random())),
+            holds: Holds::new(&memory.transactions),
+            folds: KeptFolds::new(&memory.tables.jobs),
+            memory,
+            tables: files.tables,
+            values: files.values,
+            catalog: opened.catalog,
+            chain: opened.chain,
+            commits: Commits::new(opened.last_sequence),
+            notice: CommitNotice::default(),
+            visible: AtomicU64::new(opened.last_sequence),
+            snapshots: Arc::<Snapshots>::default(),
+            prepared: PreparedTransactions::default(),
+            keyspaces: ArcSwap::from_pointee(opened.keyspaces),
+            creating: Mutex::new(()),
+            naming: Mutex::new(()),
+            obsolete,
+            leased_files: LeasedFiles::default(),
+            poison,
+            access,
+            full_disk: FullDisk::default(),
+            is_closed: AtomicBool::new(false),
+            left: Mutex::new(None),
+            signal: Signal::default(),
+            background: Background::new(&options),
+            reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
+            counters,
+            instance: Mutex::default(),
+            options,
+        });
+        engine.remove_files(&opened.unnamed);
+        (engine, opened.lock)
+    }
+
     /// Ends every thread that may change files, before the lock is released.
     fn end(&self, open: Resources) -> Result<()> {
         self.is_closed.store(true, Ordering::Release);
@@ -259,10 +323,15 @@ impl Engine {
         } else {
             self.end_writing()
         };
-        self.remove_obsolete();
+        if !self.is_read_only() {
+            self.remove_obsolete();
+        }
         self.catalog.close();
-        self.tables.close();
-        self.values.close();
+        // Views share their files.
+        if self.access != Access::View {
+            self.tables.close();
+            self.values.close();
+        }
         drop(open.lock);
         closed
     }

@@ -401,6 +401,15 @@ impl KeyspaceCore {
         holds_entries.then_some(flushed + 1)
     }
 
+    /// Shows `memtable` and `version`, for an engine that only reads.
+    pub(super) fn show(&self, memtable: &Arc<Memtable>, version: &Shared<Version>) {
+        self.replace(|state| ReadState {
+            active: Arc::clone(memtable),
+            version: Shared::clone(version),
+            ..state.clone()
+        });
+    }
+
     /// Takes the value files of `manifest` into the version.
     pub(super) fn set_value_files(&self, manifest: &KeyspaceState, obsolete: &Arc<Obsolete>) {
         self.replace(|state| ReadState {

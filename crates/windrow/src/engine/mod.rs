@@ -10,6 +10,7 @@
 //! - [`changes`]: the change feed, and what is kept for its consumers.
 //! - [`ingestion`]: tables that come from outside of the commit path.
 //! - [`recovery`]: creation, recovery and reopening.
+//! - [`secondary`]: readers beside a writer in another process; [`leased_files`]: the files that they keep alive.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
 //! - [`errors`]: failed jobs, the poisoned database, the full disk and its reserve.
@@ -46,9 +47,11 @@ mod ids;
 mod ingestion;
 mod jobs;
 mod keyspace;
+mod leased_files;
 mod locks;
 mod reads;
 mod recovery;
+mod secondary;
 mod snapshots;
 mod throttling;
 mod transaction;
@@ -79,6 +82,7 @@ pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
+pub(crate) use secondary::Secondary;
 pub(crate) use snapshots::{HeldPoint, SnapshotPoint};
 pub use throttling::memory::MemoryUse;
 pub(crate) use transaction::{
@@ -97,6 +101,7 @@ use expiry_clock::ExpiryClock;
 use folds::KeptFolds;
 use jobs::Background;
 use jobs::signal::Signal;
+use leased_files::LeasedFiles;
 use locks::{Holds, LockTable};
 use snapshots::Snapshots;
 use throttling::memory::Memory;
@@ -128,6 +133,7 @@ pub(crate) struct Engine {
     /// Held during a sync of the folder.
     naming: Mutex<()>,
     obsolete: Arc<Obsolete>,
+    leased_files: LeasedFiles,
     poison: Arc<Poison>,
     access: Access,
     full_disk: FullDisk,
@@ -148,6 +154,8 @@ pub(crate) enum Access {
     ReadWrite,
     /// The engine writes nothing, not even by jobs.
     ReadOnly,
+    /// The same, for one state of a database that another process may write.
+    View,
 }
 
 impl Engine {
@@ -204,7 +212,7 @@ impl Engine {
     }
 
     fn is_read_only(&self) -> bool {
-        self.access == Access::ReadOnly
+        self.access != Access::ReadWrite
     }
 
     /// # Errors

@@ -7,7 +7,8 @@
 //! I2. A read error is an error, never an end. The next call reads the same bytes again.
 //! I3. Behind the end, the reader finds every sound long header with a synced offset beyond the end.
 //!
-//! Concurrency: one thread. The file may grow only behind the end that [`LogReader::extend_to`] gives.
+//! Concurrency: one thread. Its writer may append meanwhile, behind the end that [`LogReader::extend_to`] gives. A reader that
+//! does not know the end, because another process writes, calls [`LogReader::refresh`] at what looks like the end.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -135,6 +136,24 @@ impl LogReader {
         self.file_length = file_length.min(length);
         self.recorded_length = Some(length);
         Ok(())
+    }
+
+    /// Forgets what was read ahead, and takes the present length of the file: the next chunk, which was not there or not
+    /// whole, may be whole now.
+    ///
+    /// # Errors
+    /// `Io` if the length of the file cannot be read.
+    pub(crate) fn refresh(&mut self) -> Result<()> {
+        let length = self.file.length();
+        self.file_length = length.map_err(|error| Error::io("read", &self.path, error))?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Goes back to the chunk at `offset`, which the reader has passed.
+    pub(crate) fn return_to(&mut self, offset: u64) {
+        debug_assert!(offset <= self.position, "the chunk was passed");
+        self.position = offset;
     }
 
     /// The next record, or `None` at the end of the sound chunks or at the recorded length.

@@ -3,8 +3,8 @@
 //! The manifest alone decides which files belong to the database. On disk it is a log of edits that
 //! begins with a snapshot; the file `CURRENT` names the current log.
 //!
-//! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable
-//! and reads them back, [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
+//! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable,
+//! a [`follower`] reads them back, [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
 //! [`values`] for the value files, and [`changes`] is its part for consumers of the change feed, with
@@ -20,6 +20,7 @@ mod changes;
 mod contradiction;
 mod edit;
 mod field_codec;
+mod follower;
 mod handle;
 mod keyspace;
 mod level;
@@ -37,7 +38,9 @@ mod version;
 
 pub(crate) use change_records::{ChangeEvent, ConsumerState, KeptLog};
 pub(crate) use changes::ChangeState;
+pub(crate) use contradiction::Contradiction;
 pub(crate) use edit::{Edit, Record};
+pub(crate) use follower::{ManifestFollower, ManifestPosition, News, read_manifest};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};
@@ -45,7 +48,7 @@ pub(crate) use new_folder::NewFolder;
 pub(crate) use obsolete::Obsolete;
 pub(crate) use reference_changes::ReferenceChanges;
 pub(crate) use state::ManifestState;
-pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
+pub(crate) use store::{ManifestStore, manifest_length, read_current};
 pub(crate) use value_files::ValueFiles;
 pub(crate) use values::{ValueFileKind, ValueFileState, ValueLogUsage, ValueState};
 pub(crate) use version::Version;

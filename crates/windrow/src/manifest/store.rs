@@ -1,6 +1,6 @@
 //! The manifest on disk: a log of edits that begins with a snapshot, and `CURRENT`, which names the log.
 //!
-//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing. Every open for writing and every
+//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Every open for writing and every
 //! rollover starts a new manifest, so nothing is written behind a torn tail.
 //!
 //! I1. `CURRENT` names a manifest and a length. This length of the manifest and its name are durable before
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::codec::checksum::checksum;
-use crate::log::{HEADER_BYTES, LogReader, LogWriter, TailAction};
+use crate::log::{HEADER_BYTES, LogWriter};
 use crate::vfs::{self, OpenMode, Vfs};
 
-use super::edit::{Edit, Record};
+use super::edit::Edit;
 use super::names::FileName;
 use super::state::ManifestState;
 
@@ -35,48 +35,6 @@ const CURRENT_BYTES_MAX: u64 = 256;
 
 /// The text of `CURRENT` before the manifest's name.
 const CURRENT_PREFIX: &str = "windrow manifest ";
-
-/// Reads the number and the state of the manifest that `CURRENT` names. `None` if no database exists.
-///
-/// # Errors
-/// `Corruption` with file and offset; also if `CURRENT` is missing but logs, tables, value files or discard
-/// lists exist, which are never created before it. `Unsupported` for a newer format.
-pub(crate) fn read_manifest(
-    vfs: &dyn Vfs,
-    directory: &Path,
-) -> Result<Option<(FileNumber, ManifestState)>> {
-    let Some(Current { number, length }) = read_current(vfs, directory)? else {
-        return Ok(None);
-    };
-    let name = FileName::Manifest(number).to_string();
-    let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
-    let mut state = ManifestState::default();
-    let mut is_first = true;
-    while let Some(record) = reader.next()? {
-        let payload_offset = record.payload_offset();
-        let edit =
-            Edit::decode(record.payload).map_err(|error| error.in_file(&name, payload_offset))?;
-        if is_first && edit.records.first() != Some(&Record::FormatVersion) {
-            let what = "the first record is not a format version";
-            return Err(Error::corruption(&name, payload_offset, what));
-        }
-        is_first = false;
-        state
-            .apply(&edit)
-            .map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))?;
-    }
-    let end = reader.end()?;
-    // The length in CURRENT was durable (I1); it includes the snapshot.
-    if is_first || end.offset < length || end.action(false) == TailAction::Corruption {
-        return Err(Error::corruption(
-            &name,
-            end.offset,
-            "durable edits are lost",
-        ));
-    }
-    state.pack();
-    Ok(Some((number, state)))
-}
 
 /// The bytes of manifest `number`.
 pub(crate) fn manifest_length(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<u64> {

@@ -70,6 +70,45 @@ impl Version {
         Ok(version.with_values(keyspace, obsolete))
     }
 
+    /// The version that the manifest describes after this one. It keeps the handles of the files that stay, and marks those of
+    /// files that are gone. Costs a step for each file.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub(crate) fn following(
+        &self,
+        keyspace: &KeyspaceState,
+        obsolete: &Arc<Obsolete>,
+    ) -> Result<Self, Contradiction> {
+        let levels = (0..).zip(&self.levels);
+        let handles = levels.flat_map(|(level, files)| files.files().map(move |it| (level, it)));
+        let mut known: BTreeMap<_, _> = handles.map(|it| (it.1.meta.number, it)).collect();
+        let (mut adds, mut removes) = (Vec::new(), Vec::new());
+        for (level, files) in (0_u8..).zip(&keyspace.levels) {
+            for file in files.values() {
+                let Some((before, handle)) = known.remove(&file.number) else {
+                    adds.push((level, FileHandle::new(Arc::clone(file), obsolete)));
+                    continue;
+                };
+                let is_grown = handle.meta.segments.len() != file.segments.len();
+                if is_grown || before != level {
+                    removes.push((before, Shared::clone(handle)));
+                    let after = if is_grown {
+                        handle.grown(FileMeta::clone(file))
+                    } else {
+                        Shared::clone(handle)
+                    };
+                    adds.push((level, after));
+                }
+            }
+        }
+        for (level, handle) in known.into_values() {
+            handle.mark_obsolete();
+            removes.push((level, Shared::clone(handle)));
+        }
+        Ok(self.apply(&adds, &removes)?.with_values(keyspace, obsolete))
+    }
+
     /// This version with the present value files of `keyspace`.
     pub(crate) fn with_values(&self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
         Self {

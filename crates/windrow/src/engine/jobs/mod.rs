@@ -129,13 +129,13 @@ impl Engine {
             return None;
         }
         let removable = self.obsolete.take();
-        if !removable.is_empty() {
+        let now = self.options.runtime.now();
+        if !removable.is_empty() || self.is_look_at_leases_due(now) {
             return Some(Job::Remove(removable));
         }
         if self.poison.is_set() {
             return None;
         }
-        let now = self.options.runtime.now();
         if self.reserve.is_due(now) {
             return Some(Job::TakeReserve);
         }

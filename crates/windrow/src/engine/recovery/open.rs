@@ -59,6 +59,8 @@ const LOST_AND_FOUND: &str = "lost+found";
 pub(crate) struct Opened {
     /// `None` if an open for reading has found nothing to lock.
     pub(crate) lock: Option<Box<dyn LockGuard>>,
+    /// The files that earlier opens have left behind, which the manifest does not name.
+    pub(crate) unnamed: Vec<FileName>,
     pub(crate) catalog: Catalog,
     pub(crate) chain: WalChain,
     pub(crate) keyspaces: Vec<Arc<KeyspaceCore>>,
@@ -148,9 +150,10 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         Arc::clone(&parts.counters),
         Arc::clone(&parts.poison),
     )?;
-    remove_unnamed_files(&**vfs, directory, &files, &catalog);
+    let unnamed = unnamed_files(&files, &catalog);
     Ok(Opened {
         lock: Some(lock),
+        unnamed,
         catalog,
         chain: chain_of(needed),
         keyspaces,
@@ -187,13 +190,14 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
     apply(&mut state, &seals)?;
     Ok(Opened {
         lock,
+        unnamed: Vec::new(),
         chain: chain_of(&replayed),
         keyspaces,
         last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
         last_log: None,
         catalog: Catalog::read_only(
             Arc::clone(vfs),
-            state,
+            Arc::new(state),
             manifest_length(&**vfs, directory, manifest)?,
             Arc::clone(&parts.counters),
             Arc::clone(&parts.poison),
@@ -389,7 +393,7 @@ fn is_foreign(name: &str) -> bool {
     !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
 }
 
-fn no_database(directory: &Path) -> Error {
+pub(in crate::engine) fn no_database(directory: &Path) -> Error {
     let message = format!("there is no database in {}", directory.display());
     Error::new(ErrorKind::NotFound, message)
 }
@@ -460,22 +464,32 @@ fn build_keyspaces(state: &ManifestState, parts: &Parts<'_>) -> Result<Vec<Arc<K
                 format!("the manifest contradicts itself: {contradiction}"),
             )
         })?;
-        let core = KeyspaceCore::new(
-            *id,
-            keyspace.name.clone(),
-            recorded_options(keyspace, parts.options)?,
-            parts
-                .options
-                .merge_operator(&keyspace.name, keyspace.merge_operator.as_deref())?,
-            version,
-            usize::from(keyspace.level_count),
-            &parts.memory,
-        );
-        let filter = parts.options.compaction_filters.of_keyspace(&keyspace.name);
-        let core = core.with_compaction_filter(filter);
-        Ok(Arc::new(core.with_totals(keyspace.totals.clone())))
+        let core = build_keyspace(*id, keyspace, version, parts.options, &parts.memory)?;
+        Ok(Arc::new(core))
     };
     state.keyspaces.iter().map(build).collect()
+}
+
+/// The keyspace that the manifest describes, with the files of `version`.
+pub(in crate::engine) fn build_keyspace(
+    id: KeyspaceId,
+    keyspace: &KeyspaceState,
+    version: Version,
+    options: &Options,
+    memory: &Arc<Memory>,
+) -> Result<KeyspaceCore> {
+    let core = KeyspaceCore::new(
+        id,
+        keyspace.name.clone(),
+        recorded_options(keyspace, options)?,
+        options.merge_operator(&keyspace.name, keyspace.merge_operator.as_deref())?,
+        version,
+        usize::from(keyspace.level_count),
+        memory,
+    );
+    let filter = options.compaction_filters.of_keyspace(&keyspace.name);
+    let core = core.with_compaction_filter(filter);
+    Ok(core.with_totals(keyspace.totals.clone()))
 }
 
 /// The recorded options of `keyspace`.
@@ -507,28 +521,24 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
     Ok(())
 }
 
-/// Removes files that earlier opens have left behind. If this fails, the next open tries again. Files
-/// with foreign names stay.
-fn remove_unnamed_files(
-    vfs: &dyn Vfs,
-    directory: &Path,
-    files: &BTreeSet<FileName>,
-    catalog: &Catalog,
-) {
+/// The files that earlier opens have left behind. Files with foreign names are none.
+fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName> {
     let named: BTreeSet<FileName> = catalog.with_state(|state| {
         let kept = state.changes.kept_logs.keys();
         needed_files(state)
             .chain(kept.copied().map(FileName::Wal))
             .collect()
     });
-    for file in files {
-        // `files` was listed before the new manifest was made, so every manifest in it is old.
-        let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
-            || named.contains(file);
-        if !is_kept {
-            drop(vfs.remove(&directory.join(file.to_string())));
-        }
-    }
+    // `files` was listed before the new manifest was made, so every manifest in it is old.
+    let is_kept = |file: &FileName| {
+        matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
+            || named.contains(file)
+    };
+    files
+        .iter()
+        .copied()
+        .filter(|file| !is_kept(file))
+        .collect()
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::log::{LogReader, TailAction, WalHeader};
 use crate::manifest::names::FileName;
 use crate::vfs::Vfs;
 
-fn wal_name(number: FileNumber) -> String {
+pub(in crate::engine) fn wal_name(number: FileNumber) -> String {
     FileName::Wal(number).to_string()
 }
 
@@ -92,7 +92,10 @@ pub(crate) fn replay(
             }
             break;
         }
-        check_predecessor(number, headers[index], replayed.last())?;
+        if let (Some(header), Some(previous)) = (headers[index], replayed.last()) {
+            let end = (previous.number, previous.end);
+            check_predecessor(number, header, end, previous.last_sequence)?;
+        }
         let next_log = headers.get(index + 1).copied().flatten();
         let recorded_end = recorded.ends.get(&number).copied();
         let of_next_log = next_log.and_then(|header| header.predecessor);
@@ -166,7 +169,7 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-fn lost_record(number: FileNumber, offset: u64) -> Error {
+pub(in crate::engine) fn lost_record(number: FileNumber, offset: u64) -> Error {
     Error::corruption(
         &wal_name(number),
         offset,
@@ -174,7 +177,7 @@ fn lost_record(number: FileNumber, offset: u64) -> Error {
     )
 }
 
-fn lost_value(number: FileNumber, offset: u64) -> Error {
+pub(in crate::engine) fn lost_value(number: FileNumber, offset: u64) -> Error {
     Error::corruption(
         &wal_name(number),
         offset,
@@ -184,7 +187,7 @@ fn lost_value(number: FileNumber, offset: u64) -> Error {
 
 /// The header of a log. `None` if it has no sound header: the log was prepared and never begun, or its
 /// bytes are lost.
-pub(super) fn read_header(
+pub(in crate::engine) fn read_header(
     vfs: &dyn Vfs,
     directory: &Path,
     number: FileNumber,
@@ -199,30 +202,27 @@ pub(super) fn read_header(
     Ok(Some(header))
 }
 
-/// Checks that a log follows the one replayed before it, by its predecessor and its sequence numbers.
-fn check_predecessor(
+/// Checks that a log follows the one before it, which has ended at a log and an offset in it, with `last_sequence`.
+pub(in crate::engine) fn check_predecessor(
     number: FileNumber,
-    header: Option<WalHeader>,
-    previous: Option<&ReplayedLog>,
+    header: WalHeader,
+    before: (FileNumber, u64),
+    last_sequence: SequenceNumber,
 ) -> Result<()> {
-    let (Some(header), Some(previous)) = (header, previous) else {
-        return Ok(());
-    };
     let named = header
         .predecessor
         .map(|predecessor| (predecessor.number, predecessor.end));
-    if named != Some((previous.number, previous.end)) {
+    if named != Some(before) {
         return Err(Error::corruption(
             &wal_name(number),
             0,
             format!(
                 "it does not follow {} at offset {}",
-                wal_name(previous.number),
-                previous.end
+                wal_name(before.0),
+                before.1
             ),
         ));
     }
-    let last_sequence = previous.last_sequence;
     if header.base != last_sequence + 1 {
         return Err(Error::corruption(
             &wal_name(number),
@@ -271,19 +271,19 @@ fn proof_beyond(
 }
 
 /// The payload of a record.
-struct Batch<'a> {
-    payload: &'a [u8],
+pub(in crate::engine) struct Batch<'a> {
+    pub(in crate::engine) payload: &'a [u8],
     /// The log, and the offset of the payload in it.
-    name: &'a str,
-    offset: u64,
+    pub(in crate::engine) name: &'a str,
+    pub(in crate::engine) offset: u64,
     /// Whether the record and its values are known to have been durable.
-    is_durable: bool,
+    pub(in crate::engine) is_durable: bool,
 }
 
 impl Batch<'_> {
     /// Applies the batch, whose sequence numbers follow `last_sequence`. Returns its last sequence number
     /// and whether any of its entries is still needed; `None` if a value is missing, with nothing applied.
-    fn apply(
+    pub(in crate::engine) fn apply(
         &self,
         last_sequence: SequenceNumber,
         target: &mut impl Target,

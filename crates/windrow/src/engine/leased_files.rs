@@ -1,0 +1,171 @@
+//! The removal of files that readers in other processes may use.
+//!
+//! A file that the manifest no longer names waits here while a lease needs it: while the place of a live
+//! [lease](super::secondary::lease) lies before the edit that has dropped the file. Without leases, which is the usual case,
+//! each removal costs one look for their folder.
+//!
+//! I1. A file is removed only after a look at the leases that began after its edit was durable.
+//! I2. A lease counts as live while its lock is held and its place has changed within [`LEASE_TIMEOUT`]. The clock of this
+//!     process alone decides.
+//! I3. If the leases cannot be read, they count as live and need everything.
+//!
+//! Files that wait at the end of a process are unnamed files at the next open, which treats them in the same way.
+//!
+//! Concurrency: one lock, held during the look at the leases.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::Engine;
+use super::secondary::lease::{
+    LEASE_TIMEOUT, LOCK_SUFFIX, PLACE_SUFFIX, READERS, decode, with_suffix,
+};
+use crate::base::sync::Mutex;
+use crate::manifest::ManifestPosition;
+use crate::manifest::names::FileName;
+use crate::vfs::{self, OpenMode, Vfs};
+
+/// While files wait, the leases are looked at again after this time.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The largest place that is read.
+const PLACE_BYTES_MAX: u64 = 4096;
+
+/// Files that wait for readers.
+#[derive(Debug, Default)]
+pub(super) struct LeasedFiles(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The files, each with the end of the manifest at a time when it did not name the file any more.
+    files: Vec<(ManifestPosition, FileName)>,
+    leases: BTreeMap<String, Watched>,
+    /// When to look again.
+    next_look: Duration,
+}
+
+/// A lease as it was when its bytes changed last.
+#[derive(Debug)]
+struct Watched {
+    place: Vec<u8>,
+    since: Duration,
+}
+
+impl Waiting {
+    /// The oldest position that a live lease needs; `None` if there is no lease.
+    fn needed_from(
+        &mut self,
+        vfs: &dyn Vfs,
+        directory: &Path,
+        now: Duration,
+    ) -> Option<ManifestPosition> {
+        let folder = directory.join(READERS);
+        let names = match vfs.list(&folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(_) => return Some(ManifestPosition::default()), // I3
+        };
+        let readers = names.iter().filter_map(|name| {
+            let lock = name.strip_suffix(LOCK_SUFFIX);
+            lock.or_else(|| name.strip_suffix(PLACE_SUFFIX))
+        });
+        let readers: std::collections::BTreeSet<&str> = readers.collect();
+        self.leases.retain(|name, _| readers.contains(&**name));
+        let live = readers.iter().filter_map(|reader| {
+            let path = folder.join(reader);
+            let is_free = vfs.lock(&with_suffix(&path, LOCK_SUFFIX));
+            if is_free.is_err()
+                && let Some(place) = self.live_place(vfs, reader, &path, now)
+            {
+                return Some(place);
+            }
+            // The place first: without it the reader notices.
+            drop(vfs.remove(&with_suffix(&path, PLACE_SUFFIX)));
+            drop(vfs.remove(&with_suffix(&path, LOCK_SUFFIX)));
+            drop(is_free);
+            self.leases.remove(*reader);
+            None
+        });
+        live.min()
+    }
+
+    /// The place of the lease `reader`, whose lock is held; `None` if it is dead all the same (I2).
+    fn live_place(
+        &mut self,
+        vfs: &dyn Vfs,
+        reader: &str,
+        path: &Path,
+        now: Duration,
+    ) -> Option<ManifestPosition> {
+        let place = read_place(vfs, path).unwrap_or_default();
+        let watched = self.leases.get_mut(reader);
+        match watched {
+            Some(watched) if watched.place == place => {
+                if now.saturating_sub(watched.since) >= LEASE_TIMEOUT {
+                    return None;
+                }
+            }
+            _ => {
+                let watched = Watched {
+                    place: place.clone(),
+                    since: now,
+                };
+                self.leases.insert(reader.to_owned(), watched);
+            }
+        }
+        Some(decode(&place))
+    }
+}
+
+fn read_place(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
+    let file = vfs.open(&with_suffix(path, PLACE_SUFFIX), OpenMode::Read)?;
+    let length = file.length()?.min(PLACE_BYTES_MAX);
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+    vfs::read_exact_at(&*file, &mut bytes, 0)?;
+    Ok(bytes)
+}
+
+impl Engine {
+    /// Removes `files`, which the manifest does not name, and those that have waited, as far as no lease needs them. If a
+    /// removal fails, the next open tries again.
+    pub(super) fn remove_files(&self, files: &[FileName]) {
+        let vfs = &*self.options.vfs;
+        let mut waiting = self.leased_files.0.lock();
+        if files.is_empty() && waiting.files.is_empty() {
+            return;
+        }
+        let now = self.options.runtime.now();
+        waiting.next_look = now.saturating_add(LOOK_INTERVAL);
+        let needed = waiting.needed_from(vfs, &self.directory, now);
+        let remove = |file: FileName| drop(vfs.remove(&self.directory.join(file.to_string())));
+        let Some(needed) = needed else {
+            let waited = std::mem::take(&mut waiting.files);
+            let waited = waited.into_iter().map(|(_, file)| file);
+            waited.chain(files.iter().copied()).for_each(remove);
+            return;
+        };
+        let dropped_at = self.catalog.position();
+        let files = files.iter().map(|file| (dropped_at, *file));
+        waiting.files.extend(files);
+        waiting.files.retain(|(dropped_at, file)| {
+            let is_needed = needed < *dropped_at;
+            if !is_needed {
+                remove(*file);
+            }
+            is_needed
+        });
+    }
+
+    /// Whether files wait for readers, and another look at the leases is due at `now`.
+    pub(super) fn is_look_at_leases_due(&self, now: Duration) -> bool {
+        let waiting = self.leased_files.0.lock();
+        !waiting.files.is_empty() && now >= waiting.next_look
+    }
+
+    /// The number of files that wait for readers in other processes.
+    pub(super) fn files_held_by_readers(&self) -> usize {
+        self.leased_files.0.lock().files.len()
+    }
+}
