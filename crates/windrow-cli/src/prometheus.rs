@@ -141,6 +141,8 @@ metrics! { LIFETIME of LifetimeStats:
 metrics! { DATABASE of Stats:
     Gauge "windrow_prepared_transactions" prepared_transactions,
         "Transactions that are prepared and wait for their end.";
+    Gauge "windrow_files_held_by_readers" files_held_by_readers,
+        "Files that stay only for readers in other processes.";
     Gauge "windrow_sequence_number" sequence, "The newest visible sequence number.";
     Gauge "windrow_disk_bytes" disk_bytes,
         "Bytes of all files of the database, with the reserve.";

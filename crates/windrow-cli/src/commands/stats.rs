@@ -151,12 +151,15 @@ fn totals(stats: &Stats) -> Table {
     ];
     let prepared = stats.prepared_transactions;
     let prepared = (prepared > 0).then(|| ("prepared transactions", human_count(prepared)));
+    let held = stats.files_held_by_readers;
+    let held = (held > 0).then(|| ("files that stay for readers", human_count(held)));
     let of_bytes = of_bytes.into_iter().filter(|(_, bytes)| *bytes > 0);
     let of_counts = of_counts.into_iter().filter(|(_, count)| *count > 0);
     pairs(
         state
             .into_iter()
             .chain(prepared)
+            .chain(held)
             .chain(of_bytes.map(|(name, bytes)| (name, human_bytes(bytes))))
             .chain(of_counts.map(|(name, count)| (name, human_count(count)))),
     )

@@ -34,5 +34,6 @@ mod poisoning;
 mod read_folds;
 mod read_only;
 mod replicas;
+mod secondaries;
 mod stalls;
 mod value_logs;

@@ -14,6 +14,7 @@ mod histories;
 mod ingestion;
 mod operands;
 mod runtime;
+mod secondaries;
 
 use std::sync::Arc;
 

@@ -60,7 +60,8 @@ impl Secondary {
     /// was acknowledged before this call, of any durability, while the writer lives.
     ///
     /// # Errors
-    /// `Corruption`; `Io`. The newest state is the one before, and the next call tries again.
+    /// `Corruption`; `Io`; `FellBehind` if this process was stopped meanwhile for so long that the writer has given it up.
+    /// The next call tries again.
     pub fn catch_up(&self) -> Result<Db> {
         let handle = self.0.catch_up()?;
         Ok(Db { handle })

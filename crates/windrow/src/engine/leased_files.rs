@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// The number of files that wait for readers in other processes.
-    pub(super) fn files_held_by_readers(&self) -> usize {
-        self.leased_files.0.lock().files.len()
+    pub(super) fn files_held_by_readers(&self) -> u64 {
+        self.leased_files.0.lock().files.len() as u64
     }
 }

@@ -162,6 +162,7 @@ impl Engine {
             memory: self.memory(),
             lifetime: self.catalog.lifetime(),
             prepared_transactions: self.prepared.count(),
+            files_held_by_readers: self.files_held_by_readers(),
             reserve_bytes: self.reserve.held_bytes(),
             is_disk_full: self.reserve.is_full(),
             ..Stats::default()

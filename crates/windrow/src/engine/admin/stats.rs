@@ -107,6 +107,9 @@ pub struct Stats {
     pub lock_timeouts: u64,
     /// Transactions that are prepared now.
     pub prepared_transactions: u64,
+    /// Files that the database does not need, and that stay for readers in other processes
+    /// ([`Secondary`](crate::Secondary)).
+    pub files_held_by_readers: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Entries that cursors have passed without showing them: tombstones and what these hide, older versions, and

@@ -87,7 +87,6 @@ pub(super) struct Follower {
     directory: PathBuf,
     memory: Arc<Memory>,
     obsolete: Arc<Obsolete>,
-    values: ValueReadBuffers,
     manifest: ManifestFollower,
     trees: BTreeMap<KeyspaceId, Tree>,
     log: Option<OpenLog>,
@@ -113,12 +112,6 @@ impl Follower {
             directory: directory.clone(),
             memory: Arc::clone(memory),
             obsolete: Arc::clone(obsolete),
-            values: ValueReadBuffers::new(
-                Arc::clone(vfs),
-                directory.clone(),
-                &Arc::default(),
-                u64::MAX,
-            ),
             manifest: manifest.ok_or_else(|| no_database(directory))?,
             trees: BTreeMap::new(),
             log: None,
@@ -209,14 +202,6 @@ impl Follower {
     }
 
     fn follow_logs(&mut self) -> Result<End> {
-        eprintln!(
-            "DBG logs {:?} ends {:?} open {:?} before {:?} last {}",
-            self.manifest.state().logs,
-            self.manifest.state().log_ends,
-            self.log.as_ref().map(|l| (l.number, l.reader.position())),
-            self.before,
-            self.last_sequence
-        );
         loop {
             if let Some(log) = &self.log
                 && self.is_past(log.number)
@@ -293,9 +278,11 @@ impl Follower {
                 return Ok(End::Closed);
             };
             log.reader.refresh()?;
+            // What it reads ahead may be written only later. So each look has another one.
+            let mut values = self.value_buffers();
             let mut missing = None;
             loop {
-                match self.apply_next()? {
+                match self.apply_next(&mut values)? {
                     None => break,
                     Some((_, Outcome::Applied(last))) => {
                         self.last_sequence = last;
@@ -324,6 +311,11 @@ impl Follower {
                 return Ok(end);
             }
         }
+    }
+
+    fn value_buffers(&self) -> ValueReadBuffers {
+        let (vfs, directory) = (Arc::clone(&self.vfs), self.directory.clone());
+        ValueReadBuffers::new(vfs, directory, &Arc::default(), u64::MAX)
     }
 
     /// What the place behind the last record means, after so many `looks` at it. `None`: look again (I4).
@@ -380,7 +372,7 @@ impl Follower {
 
     /// Applies the next record of the open log. Returns its offset and what became of it; `None` at the end of the sound
     /// records.
-    fn apply_next(&mut self) -> Result<Option<(u64, Outcome)>> {
+    fn apply_next(&mut self, values: &mut ValueReadBuffers) -> Result<Option<(u64, Outcome)>> {
         let Some(log) = &mut self.log else {
             return Ok(None);
         };
@@ -402,7 +394,7 @@ impl Follower {
         let mut entries = Entries {
             state: self.manifest.state(),
             trees: &self.trees,
-            values: &mut self.values,
+            values,
             refused: Outcome::MissingValue,
         };
         let applied = batch.apply(self.last_sequence, &mut entries)?;

@@ -91,7 +91,8 @@ pub(crate) struct Lease {
     path: PathBuf,
     file: Arc<dyn File>,
     place: Mutex<Place>,
-    is_lost: AtomicBool,
+    /// Whether it was found removed.
+    is_gone: AtomicBool,
     _lock: Box<dyn LockGuard>,
 }
 
@@ -149,7 +150,7 @@ impl Lease {
                     path,
                     file,
                     place: Mutex::default(),
-                    is_lost: AtomicBool::new(false),
+                    is_gone: AtomicBool::new(false),
                     _lock: lock,
                 });
             }
@@ -181,30 +182,32 @@ impl Lease {
         let path = with_suffix(&self.path, PLACE_SUFFIX);
         vfs::write_all_at(&*self.file, &bytes, 0)
             .map_err(|error| Error::io("write to", &path, error))?;
-        match self.vfs.open(&path, OpenMode::Read) {
-            Ok(_) if !self.is_lost() => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::io("open", &path, error))
-            }
-            _ => {
-                self.is_lost.store(true, Ordering::Release);
-                Err(lost())
-            }
+        if self.is_gone() {
+            return Err(Error::new(ErrorKind::FellBehind, lost_message()));
         }
+        Ok(())
     }
 
     /// Whether a writer has taken this reader for dead: files that it needs may be gone.
-    pub(super) fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::Acquire)
+    pub(super) fn is_gone(&self) -> bool {
+        let is_removed = || {
+            let path = with_suffix(&self.path, PLACE_SUFFIX);
+            let opened = self.vfs.open(&path, OpenMode::Read);
+            opened.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        if !self.is_gone.load(Ordering::Acquire) && is_removed() {
+            self.is_gone.store(true, Ordering::Release);
+        }
+        self.is_gone.load(Ordering::Acquire)
     }
 }
 
-fn lost() -> Error {
-    let message = format!(
-        "the writer has given this reader up, which had not renewed its lease for {} seconds: catch up to read a newer state",
+/// What a reader gets that a writer has taken for dead.
+pub(super) fn lost_message() -> String {
+    format!(
+        "the writer has given this reader up, whose lease was not renewed for {} seconds: catch up to read a newer state",
         LEASE_TIMEOUT.as_secs()
-    );
-    Error::new(ErrorKind::FellBehind, message)
+    )
 }
 
 /// Whether another try with another name may succeed.

@@ -1,7 +1,7 @@
 //! Readers of a database that another process may write.
 //!
 //! - [`follower`] reads manifest and logs, from where it has read them before.
-//! - [`lease`] keeps the files alive that this process needs.
+//! - [`lease`] keeps the files alive that this process needs; [`leased_vfs`] knows why a file may be missing.
 //! - Here: a [`Secondary`] turns each state into a view, an engine that writes nothing and whose state never changes. So all
 //!   reads of a view agree, whatever the writer does, and nothing in the read path knows of other processes.
 //!
@@ -12,6 +12,7 @@
 
 mod follower;
 pub(in crate::engine) mod lease;
+mod leased_vfs;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -25,13 +26,14 @@ use super::jobs::signal::Signal;
 use super::recovery::open::{Opened, build_keyspace};
 use super::throttling::memory::Memory;
 use crate::base::sync::Mutex;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, Result};
 use crate::manifest::{ManifestPosition, Obsolete, Version};
 use crate::options::Options;
 use crate::runtime::{Work, Workers};
 use crate::vfs::LockGuard;
 use follower::Follower;
 use lease::{HeldPlace, Lease, RENEW_INTERVAL};
+use leased_vfs::LeasedVfs;
 
 /// A reader of a database that another process may write.
 #[derive(Debug)]
@@ -40,7 +42,6 @@ pub(crate) struct Secondary {
     options: Options,
     memory: Arc<Memory>,
     obsolete: Arc<Obsolete>,
-    files: OpenFileSets,
     followed: Mutex<Followed>,
     newest: Mutex<Arc<Handle>>,
 }
@@ -49,6 +50,8 @@ pub(crate) struct Secondary {
 #[derive(Debug)]
 struct Followed {
     keeper: Arc<Keeper>,
+    /// The files of the keeper's lease.
+    files: OpenFileSets,
     /// `None` after an error: the next pass begins anew.
     follower: Option<Follower>,
 }
@@ -66,10 +69,9 @@ impl Secondary {
         if crate::manifest::read_current(&*options.vfs, directory)?.is_none() {
             return Err(super::recovery::open::no_database(directory));
         }
-        let keeper = Keeper::start(directory, &options)?;
+        let (keeper, files) = begin(directory, &options, &memory)?;
         let directory = directory.to_owned();
         let follower = Follower::open(&options.vfs, &directory, &memory, &obsolete)?;
-        let files = OpenFileSets::new(&directory, &options, &memory);
         let view = view(&directory, &options, &memory, &files, &follower, &keeper)?;
         keeper.renew(follower.manifest().position())?;
         Ok(Arc::new(Self {
@@ -78,9 +80,9 @@ impl Secondary {
             options,
             memory,
             obsolete,
-            files,
             followed: Mutex::new(Followed {
                 keeper,
+                files,
                 follower: Some(follower),
             }),
         }))
@@ -94,14 +96,24 @@ impl Secondary {
     /// Reads what was committed since, and returns the newest state.
     ///
     /// # Errors
-    /// `Corruption`; `Io`: the state before stays the newest one.
+    /// `Corruption`; `Io`; `FellBehind` if the writer takes this reader for dead meanwhile. The next call tries again.
     pub(crate) fn catch_up(&self) -> Result<Arc<Handle>> {
         let mut followed = self.followed.lock();
-        if followed.keeper.core.lease.is_lost() {
-            followed.keeper = Keeper::start(&self.directory, &self.options)?;
-            followed.follower = None;
+        if followed.keeper.core.lease.is_gone() {
+            let (keeper, files) = begin(&self.directory, &self.options, &self.memory)?;
+            let following = followed.keeper.core.following.lock().take();
+            *keeper.core.following.lock() = following;
+            *followed = Followed {
+                keeper,
+                files,
+                follower: None,
+            };
         }
-        let Followed { keeper, follower } = &mut *followed;
+        let Followed {
+            keeper,
+            files,
+            follower,
+        } = &mut *followed;
         let known = follower.take();
         let caught_up = match known {
             Some(mut known) => known.catch_up()?.map(|is_news| (known, is_news)),
@@ -120,7 +132,7 @@ impl Secondary {
                 &self.directory,
                 &self.options,
                 &self.memory,
-                &self.files,
+                files,
                 &known,
                 keeper,
             )?;
@@ -128,10 +140,7 @@ impl Secondary {
         }
         let renewed = keeper.renew(known.manifest().position());
         *follower = Some(known);
-        match renewed {
-            Err(error) if error.kind() == ErrorKind::FellBehind => {}
-            outcome => outcome?,
-        }
+        renewed?;
         Ok(self.newest())
     }
 
@@ -141,6 +150,21 @@ impl Secondary {
         *core.following.lock() = Some((interval, Arc::downgrade(self)));
         core.signal.notify();
     }
+}
+
+/// Takes a lease, and opens the files that it keeps.
+fn begin(
+    directory: &Path,
+    options: &Options,
+    memory: &Memory,
+) -> Result<(Arc<Keeper>, OpenFileSets)> {
+    let keeper = Keeper::start(directory, options)?;
+    let vfs = Arc::new(LeasedVfs {
+        vfs: Arc::clone(&options.vfs),
+        lease: Arc::clone(&keeper.core.lease),
+    });
+    let files = OpenFileSets::new(directory, &options.clone().with_vfs(vfs), memory);
+    Ok((keeper, files))
 }
 
 /// The state of `follower` as an engine.
@@ -279,7 +303,7 @@ impl Work for KeeperCore {
             return true;
         }
         let renewed = *self.renewed.lock();
-        let is_due = now.saturating_sub(renewed) >= RENEW_INTERVAL && !self.lease.is_lost();
+        let is_due = now.saturating_sub(renewed) >= RENEW_INTERVAL;
         if is_due {
             drop(self.renew());
         }
@@ -293,7 +317,11 @@ impl Work for KeeperCore {
             .as_ref()
             .map(|(interval, _)| *interval);
         let interval = interval.unwrap_or(RENEW_INTERVAL).min(RENEW_INTERVAL);
-        self.signal.wait_after(self.signal.generation(), interval);
+        let generation = self.signal.generation();
+        if self.signal.is_stopping() {
+            return false;
+        }
+        self.signal.wait_after(generation, interval);
         !self.signal.is_stopping()
     }
 }
