@@ -23,10 +23,10 @@ use windrow_sim::{SimDisk, SteppedRuntime};
 use crate::common::{Entries, FOLDER, check_sound, entries, on, small};
 
 /// The folder of the backups.
-const BACKUPS: &str = "/data/backups";
+pub(crate) const BACKUPS: &str = "/data/backups";
 
 /// The folder of a restored database.
-const RESTORED: &str = "/data/restored";
+pub(crate) const RESTORED: &str = "/data/restored";
 
 fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
     let mut options = on(small(), disk, runtime);
@@ -98,7 +98,7 @@ fn files(disk: &SimDisk, folder: &str) -> Vec<PathBuf> {
     files
 }
 
-fn remove_all(disk: &SimDisk, folder: &str) {
+pub(crate) fn remove_all(disk: &SimDisk, folder: &str) {
     for path in files(disk, folder) {
         disk.edit(|image| image.remove(&path)).unwrap();
     }

@@ -2,15 +2,19 @@
 //! after the time-out of a lease.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
+use windrow::backup::{Backups, FolderStore};
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Secondary};
 use windrow_sim::disk::{Fault, OperationKind};
 use windrow_sim::history::{Generator, Operation, Profile};
+use windrow_sim::model::Contents;
 use windrow_sim::session::{self, Session, contents};
 use windrow_sim::settings::Setting;
 use windrow_sim::{SimDisk, SteppedRuntime};
 
+use crate::backups::{BACKUPS, RESTORED, remove_all};
 use crate::common::{FOLDER, check_sound, count, entries, kind, observe, on, small};
 
 /// More background jobs than any of these histories needs.
@@ -34,6 +38,30 @@ fn outlast_leases(writer: &SteppedRuntime) {
         writer.advance(Duration::from_secs(31));
         writer.run_until_idle(JOBS_MAX);
     }
+}
+
+/// Copies of `state`, which a writer may have left behind, are what it has `found`.
+fn check_copies(state: &Db, found: &Contents, session: &Session, setting: &Setting) {
+    let disk = &session.disk;
+    let compare = |folder: &str| {
+        let copy = Db::open_read_only(folder, setting.on(disk, &session.runtime)).unwrap();
+        assert!(
+            contents(&copy).unwrap() == *found,
+            "{folder} in {}",
+            setting.name
+        );
+        check_sound(&copy);
+        copy.close().unwrap();
+        remove_all(disk, folder);
+    };
+    state.checkpoint(session::CHECKPOINT).unwrap();
+    compare(session::CHECKPOINT);
+    let store = FolderStore::open(Arc::new(disk.clone()), BACKUPS).unwrap();
+    let backups = Backups::new(Arc::new(store)).with_vfs(Arc::new(disk.clone()));
+    let backups = backups.with_runtime(Arc::new(session.runtime.clone()));
+    let made = state.backup(&backups).unwrap();
+    backups.restore(made.number, RESTORED).unwrap();
+    compare(RESTORED);
 }
 
 #[test]
@@ -76,6 +104,9 @@ fn states_within_a_history_are_those_of_the_model_and_do_not_change() {
                 setting.name
             );
             compared += 1;
+            if step % 30 == 7 {
+                check_copies(&state, &found, &session, setting);
+            }
             held.push_back((found, state));
             if held.len() > HELD_MAX
                 && let Some((then, state)) = held.pop_front()

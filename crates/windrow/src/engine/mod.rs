@@ -216,6 +216,13 @@ impl Engine {
     }
 
     /// # Errors
+    /// `Closed`, or `Poisoned` after an earlier failure: then it is unknown what a copy would hold.
+    fn check_copyable(&self) -> Result<()> {
+        self.check_open()?;
+        self.poison.check()
+    }
+
+    /// # Errors
     /// `Closed`, `ReadOnly`, or `Poisoned` after an earlier failure.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::vfs::{File, OpenMode};
 impl Engine {
     /// Makes a backup of everything committed so far.
     pub(crate) fn back_up(&self, backups: &Backups) -> Result<BackupReport> {
-        self.check_writable()?;
+        self.check_copyable()?;
         // A backup that waits for its turn is no job: a close does not wait for what is before it.
         let mut running = None;
         let hold = || {

@@ -30,7 +30,7 @@ use crate::vfs::Vfs;
 impl Engine {
     /// Creates a database in `target` that holds everything committed so far.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
-        self.check_writable()?;
+        self.check_copyable()?;
         let Some(running) = self.signal.begin_job() else {
             return Err(Error::closed());
         };

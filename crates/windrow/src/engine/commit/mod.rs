@@ -462,7 +462,7 @@ impl Engine {
         // Syncs most of the data before writers must wait.
         self.sync_logs()?;
         let leadership = self.commits.queue.exclusive();
-        self.check_writable()?;
+        self.check_copyable()?;
         self.sync_logs()?;
         let seen = look();
         drop(leadership);

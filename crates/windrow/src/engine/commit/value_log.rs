@@ -52,6 +52,20 @@ impl FullLog {
 }
 
 impl ValueLog {
+    /// Logs that another process writes, as far as a state refers to them, each with the newest entry that points there.
+    pub(in crate::engine) fn of_state(
+        logs: impl Iterator<Item = (ValueFileMeta, SequenceNumber)>,
+    ) -> Self {
+        let full = |(file, last_sequence)| FullLog {
+            file,
+            last_sequence,
+        };
+        Self {
+            full: logs.map(full).collect(),
+            ..Self::default()
+        }
+    }
+
     /// The end of the active log.
     pub(in crate::engine) fn position(&self) -> Option<ValueFileMeta> {
         let active = self.active.as_ref()?;

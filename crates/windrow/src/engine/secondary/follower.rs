@@ -33,9 +33,12 @@ use crate::engine::throttling::memory::Memory;
 use crate::log::batch::{self, Entry};
 use crate::log::{LogReader, WalHeader};
 use crate::manifest::names::FileName;
-use crate::manifest::{Contradiction, ManifestFollower, ManifestState, News, Obsolete, Version};
+use crate::manifest::{
+    Contradiction, ManifestFollower, ManifestState, News, Obsolete, ValueFileKind, ValueFileState,
+    Version,
+};
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::value::{ValuePointer, ValueReadBuffers};
+use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers};
 use crate::vfs::Vfs;
 
 /// The entries of one keyspace.
@@ -53,6 +56,7 @@ struct OpenLog {
     number: FileNumber,
     name: String,
     reader: LogReader,
+    first_sequence: SequenceNumber,
     /// Whether all of it is known to be durable: then its values exist, or their reads report the damage.
     is_durable: bool,
 }
@@ -93,6 +97,26 @@ pub(super) struct Follower {
     /// The log before it, and where it has ended.
     before: Option<(FileNumber, u64)>,
     last_sequence: SequenceNumber,
+    /// The logs that are read as a whole, and that recovery would read.
+    closed: Vec<ReadLog>,
+    /// The value logs that are being written, up to the last value that a record points to.
+    value_logs: BTreeMap<FileNumber, ReadValueLog>,
+}
+
+/// The part of a log that was read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadLog {
+    pub(super) number: FileNumber,
+    pub(super) first_sequence: SequenceNumber,
+    pub(super) last_sequence: SequenceNumber,
+    pub(super) length: u64,
+}
+
+/// The part of a value log that records point to, and the newest of these.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadValueLog {
+    pub(super) file: ValueFileMeta,
+    pub(super) last_sequence: SequenceNumber,
 }
 
 impl Follower {
@@ -117,6 +141,8 @@ impl Follower {
             log: None,
             before: None,
             last_sequence: 0,
+            closed: Vec::new(),
+            value_logs: BTreeMap::new(),
         };
         follower.update_trees()?;
         match follower.follow_logs()? {
@@ -153,6 +179,33 @@ impl Follower {
             .max(self.manifest.state().last_sequence())
     }
 
+    /// The logs that recovery would read for this state, oldest first.
+    pub(super) fn logs(&self) -> impl Iterator<Item = ReadLog> {
+        self.closed.iter().copied().chain(self.read_part())
+    }
+
+    /// What is read of the open log.
+    fn read_part(&self) -> Option<ReadLog> {
+        let log = self.log.as_ref()?;
+        Some(ReadLog {
+            number: log.number,
+            first_sequence: log.first_sequence,
+            last_sequence: self.last_sequence,
+            length: log.reader.position(),
+        })
+    }
+
+    /// The value logs of a keyspace that are being written, each up to the last value that this state refers to.
+    pub(super) fn value_logs(&self, id: KeyspaceId) -> Vec<ReadValueLog> {
+        let Some(keyspace) = self.manifest.state().keyspaces.get(&id) else {
+            return Vec::new();
+        };
+        let open = keyspace.values.files.values();
+        let open = open.filter(|log| log.kind == ValueFileKind::OpenLog);
+        open.map(|log| read_value_log(log, keyspace.flushed, &self.value_logs))
+            .collect()
+    }
+
     /// Reads the new edits. Returns whether there were any.
     fn follow_manifest(&mut self) -> Result<bool> {
         let news = self.manifest.follow(&*self.vfs, &self.directory)?;
@@ -166,6 +219,15 @@ impl Follower {
     fn update_trees(&mut self) -> Result<()> {
         let state = Arc::clone(self.manifest.state());
         self.trees.retain(|id, _| state.keyspaces.contains_key(id));
+        self.closed.retain(|log| state.logs.contains(&log.number));
+        let is_open = |file: &FileNumber| {
+            let mut keyspaces = state.keyspaces.values();
+            keyspaces.any(|keyspace| {
+                let known = keyspace.values.files.get(file);
+                known.is_some_and(|log| log.kind == ValueFileKind::OpenLog)
+            })
+        };
+        self.value_logs.retain(|file, _| is_open(file));
         for (&id, keyspace) in &state.keyspaces {
             let (obsolete, memtables) = (&self.obsolete, &self.memory.memtables);
             let failure = |contradiction: Contradiction| {
@@ -219,8 +281,11 @@ impl Follower {
             };
             match end {
                 End::Closed => {
-                    let log = self.log.take();
-                    self.before = log.map(|log| (log.number, log.reader.position()));
+                    if let Some(log) = self.read_part() {
+                        self.before = Some((log.number, log.length));
+                        self.closed.push(log);
+                    }
+                    self.log = None;
                 }
                 End::Written => return self.check_complete(),
                 End::Diverged => return Ok(End::Diverged),
@@ -262,6 +327,7 @@ impl Follower {
             number,
             name,
             reader,
+            first_sequence: header.base,
             is_durable: closed.is_some_and(|(_, is_durable)| is_durable),
         });
         Ok(None)
@@ -394,6 +460,7 @@ impl Follower {
         let mut entries = Entries {
             state: self.manifest.state(),
             trees: &self.trees,
+            value_logs: &mut self.value_logs,
             values,
             refused: Outcome::MissingValue,
         };
@@ -457,6 +524,28 @@ impl Follower {
     }
 }
 
+/// What records point to in the value log `log`, by what was `read`, or by the manifest if that covers more.
+fn read_value_log(
+    log: &ValueFileState,
+    flushed: SequenceNumber,
+    read: &BTreeMap<FileNumber, ReadValueLog>,
+) -> ReadValueLog {
+    let recorded = ReadValueLog {
+        file: log.file,
+        last_sequence: flushed,
+    };
+    let read = read.get(&log.file.number).copied();
+    let further = read.filter(|read| read.file.length > recorded.file.length);
+    further.unwrap_or(recorded)
+}
+
+fn decode(pointer: &[u8]) -> Result<ValuePointer> {
+    ValuePointer::decode(pointer).map_err(|error| {
+        let what = format!("an entry of the write-ahead log: {}", error.what);
+        Error::new(ErrorKind::Corruption, what)
+    })
+}
+
 /// Copies the entries of `from` above `flushed` to `to`.
 fn copy_newer(from: &Memtable, flushed: SequenceNumber, to: &Memtable) -> Result<()> {
     let mut cursor = MemtableCursor::new(from);
@@ -484,12 +573,38 @@ fn insert(memtable: &Memtable, key: &[u8], trailer: Trailer, value: &[u8]) {
 struct Entries<'a> {
     state: &'a ManifestState,
     trees: &'a BTreeMap<KeyspaceId, Tree>,
+    value_logs: &'a mut BTreeMap<FileNumber, ReadValueLog>,
     values: &'a mut ValueReadBuffers,
     /// Why an entry was refused.
     refused: Outcome,
 }
 
 impl Entries<'_> {
+    /// Counts the value of `entry`, if its file is being written.
+    fn note_value(&mut self, entry: &Entry<'_>, pointer: &ValuePointer) -> Result<()> {
+        let keyspace = self.state.keyspaces.get(&entry.keyspace);
+        let file = keyspace.and_then(|it| Some((it, it.values.files.get(&pointer.file)?)));
+        let open = file.filter(|(_, log)| log.kind == ValueFileKind::OpenLog);
+        let Some((keyspace, log)) = open else {
+            return Ok(());
+        };
+        let mut read = read_value_log(log, keyspace.flushed, self.value_logs);
+        if pointer.offset != read.file.length {
+            return Err(Error::corruption(
+                &FileName::Values(pointer.file).to_string(),
+                pointer.offset,
+                "the write-ahead log points to a value that does not follow those of earlier entries",
+            ));
+        }
+        read.file.length = pointer.offset + pointer.record_bytes;
+        read.file.end = read.file.length;
+        read.file.entries += 1;
+        read.file.value_bytes += pointer.value_bytes;
+        read.last_sequence = entry.sequence;
+        self.value_logs.insert(pointer.file, read);
+        Ok(())
+    }
+
     fn refuse(&mut self, why: Outcome) -> Result<bool> {
         self.refused = why;
         Ok(false)
@@ -518,10 +633,7 @@ impl Target for Entries<'_> {
         else {
             return Ok(true);
         };
-        let pointer = ValuePointer::decode(pointer).map_err(|error| {
-            let what = format!("an entry of the write-ahead log: {}", error.what);
-            Error::new(ErrorKind::Corruption, what)
-        })?;
+        let pointer = decode(pointer)?;
         let keyspace = self.state.keyspaces.get(&entry.keyspace);
         let file = keyspace.and_then(|it| it.values.files.get(&pointer.file));
         let Some(file) = file.map(|file| file.as_read()) else {
@@ -541,6 +653,9 @@ impl Target for Entries<'_> {
         let Some(tree) = tree.filter(|tree| entry.sequence > tree.flushed) else {
             return Ok(false);
         };
+        if let Some(pointer) = entry.log_pointer() {
+            self.note_value(&entry, &decode(pointer)?)?;
+        }
         let trailer = Trailer::new(entry.sequence, entry.kind);
         insert(&tree.memtable, entry.key, trailer, entry.value);
         Ok(true)

@@ -19,6 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::catalog::Catalog;
+use super::commit::value_log::ValueLog;
 use super::commit::wal::WalChain;
 use super::counters::Counters;
 use super::handle::{Handle, OpenFileSets};
@@ -183,7 +184,15 @@ fn view(
         if let Some(tree) = follower.tree(id) {
             core.show(&tree.memtable, &tree.version);
         }
+        let value_logs = follower.value_logs(id).into_iter();
+        let value_logs = value_logs.map(|log| (log.file, log.last_sequence));
+        *core.value_log.lock() = ValueLog::of_state(value_logs);
         keyspaces.push(Arc::new(core));
+    }
+    let chain = WalChain::default();
+    for log in follower.logs() {
+        let sequences = (log.first_sequence, log.last_sequence);
+        chain.push_replayed(log.number, sequences.0, log.length, sequences.1);
     }
     let position = manifest.position();
     let opened = Opened {
@@ -199,7 +208,7 @@ fn view(
             Arc::new(Counters::new()),
             Arc::default(),
         ),
-        chain: WalChain::default(),
+        chain,
         keyspaces,
         last_sequence: follower.last_sequence(),
         last_log: None,
