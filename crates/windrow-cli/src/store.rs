@@ -103,9 +103,18 @@ pub(crate) fn existing(names: &[String]) -> String {
     format!("it has {}{more}", shown.join(", "))
 }
 
-/// Opens a database that exists, and writes nothing.
+/// Opens a database that exists, and changes nothing of it. If a writer has it open, this is the state of now.
 pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
-    Db::open_read_only(folder, Options::default())
+    match Db::open_read_only(folder, Options::default()) {
+        Err(locked) if locked.kind() == ErrorKind::Locked => {
+            let reader = Db::open_secondary(folder, Options::default());
+            reader.map(|reader| reader.db()).map_err(|error| {
+                let context = format!("{locked}, and cannot be read beside it");
+                error.context(context)
+            })
+        }
+        outcome => outcome,
+    }
 }
 
 /// Opens a database that exists.

@@ -162,7 +162,7 @@ impl Choice {
 }
 
 pub(crate) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(&args.db)?;
+    let db = store::open_to_read(&args.db)?;
     let bars = Bars::default();
     let backups = with_bars(Backups::open(&args.backups)?, &bars).with_rate(args.rate.rate);
     let made = db.backup(&backups);

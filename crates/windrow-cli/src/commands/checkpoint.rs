@@ -32,7 +32,7 @@ pub(crate) struct CheckpointArgs {
 }
 
 pub(crate) fn run(args: &CheckpointArgs, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(&args.db)?;
+    let db = store::open_to_read(&args.db)?;
     let spinner = progress::spinner("copying");
     let made = db.checkpoint(&args.target);
     spinner.finish_and_clear();

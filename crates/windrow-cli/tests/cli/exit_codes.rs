@@ -105,16 +105,18 @@ fn the_environment_ends_with_two() {
 }
 
 #[test]
-fn a_database_that_is_open_elsewhere_is_locked() {
+fn a_database_that_is_open_elsewhere_is_locked_for_writers() {
     let folder = TempDir::new().unwrap();
     let db = windrow::Db::open(folder.path().join("db"), windrow::Options::default()).unwrap();
     for arguments in [
-        &["get", "db", "a"][..],
-        &["put", "db", "a", "1"],
-        &["verify", "db"],
+        &["put", "db", "a", "1"][..],
+        &["delete", "db", "a"],
+        &["compact", "db"],
     ] {
         let output = windrow(&folder, arguments);
         assert_eq!(code(&output), 2, "{arguments:?}: {}", problem(&output));
+        let own = format!("process {}", std::process::id());
+        assert!(problem(&output).contains(&own), "{}", problem(&output));
     }
     db.close().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -10,6 +10,7 @@ mod advise;
 mod backup;
 mod bench;
 mod changes;
+mod beside_a_writer;
 mod common;
 mod demo;
 mod entries;
