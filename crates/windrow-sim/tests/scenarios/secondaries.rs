@@ -20,6 +20,9 @@ use crate::common::{FOLDER, check_sound, count, entries, kind, observe, on, smal
 /// More background jobs than any of these histories needs.
 const JOBS_MAX: usize = 10_000;
 
+/// After so many batches comes a bulk load.
+const LOAD_AFTER: u32 = 3;
+
 /// States that a history holds at a time.
 const HELD_MAX: usize = 3;
 
@@ -146,6 +149,12 @@ fn write(db: &Db, [left, right]: [&Keyspace; 2], number: u32) {
     db.write_with(&batch, durability).unwrap();
 }
 
+/// Loads the entry `loaded` with `number` in bulk, behind batch `number`.
+fn load(db: &Db, number: u32) {
+    let loaded = db.keyspace("loaded").unwrap();
+    loaded.bulk_load([(number.to_be_bytes(), b"")]).unwrap();
+}
+
 /// The number of the last batch in `state`; everything in it must agree.
 fn last_batch(state: &Db) -> u32 {
     let Ok(left) = state.keyspace("left") else {
@@ -165,6 +174,13 @@ fn last_batch(state: &Db) -> u32 {
     assert_eq!(right.len(), number as usize + 1);
     let kept = if number > 3 { 4 } else { number as usize };
     assert_eq!(left.len(), kept + 1);
+    let loaded = state.keyspace("loaded").map_or(0, |it| entries(&it).len());
+    let before = (number as usize - 1) / LOAD_AFTER as usize;
+    let with_last = number as usize / LOAD_AFTER as usize;
+    assert!(
+        (before..=with_last).contains(&loaded),
+        "{loaded} at {number}"
+    );
     number
 }
 
@@ -172,13 +188,19 @@ fn last_batch(state: &Db) -> u32 {
 fn work(db: &Db, runtime: &SteppedRuntime, numbers: std::ops::RangeInclusive<u32>) {
     let left = db.keyspace("left").unwrap();
     let right = db.keyspace("right").unwrap();
+    db.keyspace("loaded").unwrap();
     for number in numbers {
         write(db, [&left, &right], number);
         match number % 7 {
             2 => db.flush().unwrap(),
-            4 => drop(runtime.run_until_idle(JOBS_MAX)),
+            4 => {
+                runtime.run_until_idle(JOBS_MAX);
+            }
             5 => right.compact_range::<&[u8]>(..).unwrap(),
             _ => {}
+        }
+        if number.is_multiple_of(LOAD_AFTER) {
+            load(db, number);
         }
     }
 }
