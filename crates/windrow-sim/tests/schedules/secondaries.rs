@@ -50,6 +50,8 @@ fn states_beside_writers_have_whole_transfers() {
                     for amount in 1..=TRANSFERS {
                         bank.transfer(writer, amount, Durability::Buffered).unwrap();
                     }
+                    let late = bank.db.keyspace(&format!("late {writer}")).unwrap();
+                    late.insert("key", "value").unwrap();
                 })
             })
             .collect();
@@ -58,8 +60,13 @@ fn states_beside_writers_have_whole_transfers() {
             writer.join().unwrap();
         }
         let secondary = reader.join().unwrap();
-        let last = bank(secondary.catch_up().unwrap()).audit();
-        assert_eq!(last, vec![Some(TRANSFERS); last.len()]);
+        let last = bank(secondary.catch_up().unwrap());
+        let amounts = last.audit();
+        assert_eq!(amounts, vec![Some(TRANSFERS); amounts.len()]);
+        for writer in 0..WRITERS {
+            let late = last.db.keyspace(&format!("late {writer}")).unwrap();
+            assert!(late.contains_key("key").unwrap(), "of writer {writer}");
+        }
         own.db.close().unwrap();
     });
 }
