@@ -1,6 +1,8 @@
 //! Secondaries on the simulated disk: within random histories, at each change of the disk, through crashes of the writer, and
 //! after the time-out of a lease.
 
+mod beside;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use windrow_sim::history::{Generator, Operation, Profile};
 use windrow_sim::model::Contents;
 use windrow_sim::session::{self, Session, contents};
 use windrow_sim::settings::Setting;
-use windrow_sim::{SimDisk, SteppedRuntime};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 use crate::backups::{BACKUPS, RESTORED, remove_all};
 use crate::common::{FOLDER, check_sound, count, entries, kind, observe, on, small};
@@ -323,6 +325,121 @@ fn files_that_wait_outlive_the_process_that_has_dropped_them() {
     own.run_until_idle(JOBS_MAX);
     assert_eq!(db.stats().files_held_by_readers, 0);
     assert!(count(&disk, "table") < tables);
+}
+
+/// Ends the process of `db` without a close: nothing that it writes then arrives.
+fn kill(disk: &SimDisk, db: Db) {
+    let kinds = [
+        OperationKind::Write,
+        OperationKind::Sync,
+        OperationKind::Create,
+    ];
+    disk.set_faults(kinds.map(|kind| Fault::io(kind, 0).from_then_on()));
+    drop(db);
+    disk.set_faults([]);
+}
+
+#[test]
+fn a_reader_outlives_writers_that_are_killed() {
+    let disk = SimDisk::new();
+    let own = SteppedRuntime::new(15);
+    drop(open(&disk, &own));
+    let reader = secondary(&disk, &SteppedRuntime::new(16));
+    let mut held = Vec::new();
+    for round in 0..6 {
+        let db = open(&disk, &own);
+        work(&db, &own, round * 8 + 1..=round * 8 + 8);
+        if round % 2 == 0 {
+            held.push((round * 8 + 8, reader.catch_up().unwrap()));
+        }
+        kill(&disk, db);
+        assert_eq!(last_batch(&reader.catch_up().unwrap()), round * 8 + 8);
+        for (number, state) in &held {
+            assert_eq!(last_batch(state), *number);
+        }
+    }
+    let db = open(&disk, &own);
+    assert_eq!(last_batch(&db), 48);
+    drop((held, reader));
+    own.advance(Duration::from_secs(6));
+    own.run_until_idle(JOBS_MAX);
+    assert_eq!(db.stats().files_held_by_readers, 0);
+    check_sound(&db);
+}
+
+#[test]
+fn a_reader_notices_that_the_newest_entries_are_lost() {
+    for policy in CrashPolicy::all(1) {
+        let disk = SimDisk::new();
+        let own = SteppedRuntime::new(17);
+        let db = open(&disk, &own);
+        work(&db, &own, 1..=9);
+        db.persist().unwrap();
+        let left = db.keyspace("left").unwrap();
+        let right = db.keyspace("right").unwrap();
+        write(&db, [&left, &right], 10);
+        write(&db, [&left, &right], 11);
+        let reader = secondary(&disk, &SteppedRuntime::new(18));
+        assert_eq!(last_batch(&reader.db()), 11);
+        drop((left, right));
+        kill(&disk, db);
+        // As after a failed sync: the page cache has lost what the device has not.
+        let lost = disk.crash(policy).image();
+        let leases: Vec<_> = disk.image().files_with("lock").into_iter().collect();
+        disk.edit(|image| {
+            for path in image.files() {
+                let is_lease = path.parent().is_some_and(|it| it.ends_with("readers"));
+                if !is_lease {
+                    let bytes = lost.read(&path);
+                    image.remove(&path).unwrap();
+                    if let Ok(bytes) = bytes {
+                        image.write(&path, &bytes).unwrap();
+                    }
+                }
+            }
+        });
+        assert_eq!(leases.len(), 1);
+        let db = open(&disk, &own);
+        let found = last_batch(&db);
+        assert_eq!(last_batch(&reader.catch_up().unwrap()), found, "{policy:?}");
+        work(&db, &own, found + 1..=found + 6);
+        assert_eq!(
+            last_batch(&reader.catch_up().unwrap()),
+            found + 6,
+            "{policy:?}"
+        );
+    }
+}
+
+#[test]
+fn a_folder_can_have_a_database_again_and_readers_begin_anew() {
+    let disk = SimDisk::new();
+    let own = SteppedRuntime::new(19);
+    let db = open(&disk, &own);
+    work(&db, &own, 1..=12);
+    let reader = secondary(&disk, &SteppedRuntime::new(20));
+    db.close().unwrap();
+    Db::destroy(FOLDER, &on(small(), &disk, &own)).unwrap();
+    let db = open(&disk, &own);
+    work(&db, &own, 1..=5);
+    assert_eq!(last_batch(&reader.catch_up().unwrap()), 5);
+}
+
+#[test]
+fn a_copy_of_a_read_only_open_is_durable() {
+    for policy in CrashPolicy::all(2) {
+        let disk = SimDisk::new();
+        let own = SteppedRuntime::new(21);
+        let db = open(&disk, &own);
+        work(&db, &own, 1..=5);
+        kill(&disk, db);
+        let reader = Db::open_read_only(FOLDER, on(small(), &disk, &own)).unwrap();
+        reader.checkpoint("/data/copy").unwrap();
+        let disk = disk.crash(policy);
+        let copy = Db::open("/data/copy", on(small(), &disk, &own)).unwrap();
+        assert_eq!(last_batch(&copy), 5, "{policy:?}");
+        check_sound(&copy);
+    }
 }
 
 #[test]

@@ -67,10 +67,13 @@ impl Secondary {
         Ok(Db { handle })
     }
 
-    /// Catches up by itself after each `interval`, on the thread of the lease, until the secondary is dropped. What fails
-    /// there is tried again.
-    pub fn follow(&self, interval: Duration) {
-        self.0.follow(interval);
+    /// Catches up by itself after each `interval`, on a thread, until the secondary is dropped. What fails
+    /// there is tried again. A second call changes the interval.
+    ///
+    /// # Errors
+    /// `Io` if the system allows no thread.
+    pub fn follow(&self, interval: Duration) -> Result<()> {
+        self.0.follow(interval)
     }
 }
 

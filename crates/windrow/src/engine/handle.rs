@@ -24,7 +24,7 @@ use super::recovery::open::{self, Opened, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
 use super::transaction::PreparedTransactions;
-use super::{Access, Engine};
+use super::{Access, Engine, KeyspaceCore};
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
@@ -86,6 +86,7 @@ impl Handle {
         };
         let opened = match access {
             Access::ReadWrite => open::open(&parts)?,
+            // A view is not opened: it has a state that was read.
             Access::ReadOnly | Access::View => open::open_read_only(&parts)?,
         };
         let files = OpenFileSets::new(directory, &options, &parts.memory);
@@ -128,17 +129,19 @@ impl Handle {
         Ok(Self::new(engine, vec![workers], threads, lock))
     }
 
-    /// A view of a database that another process may write: a state that does not change.
+    /// A view of a database that another process may write: a state that does not change. `grown` are its keyspaces with tables
+    /// that no view had before.
     pub(super) fn view(
         directory: &Path,
         options: Options,
         opened: Opened,
         shared: (Arc<Memory>, OpenFileSets),
+        grown: &[Arc<KeyspaceCore>],
     ) -> Result<Self> {
         let parts = (Arc::default(), Arc::new(Counters::new()), Arc::default());
         let (engine, lock) =
             Engine::assemble(directory, options, Access::View, opened, shared, parts);
-        for keyspace in engine.keyspaces.load().iter() {
+        for keyspace in grown {
             engine.allocate_first_filters(keyspace);
         }
         engine.restore_prepared()?;

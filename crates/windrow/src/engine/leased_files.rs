@@ -13,7 +13,7 @@
 //!
 //! Concurrency: one lock, held during the look at the leases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use super::secondary::lease::{
     LEASE_TIMEOUT, LOCK_SUFFIX, PLACE_SUFFIX, READERS, decode, with_suffix,
 };
 use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::manifest::ManifestPosition;
 use crate::manifest::names::FileName;
 use crate::vfs::{self, OpenMode, Vfs};
@@ -35,15 +36,19 @@ const PLACE_BYTES_MAX: u64 = 4096;
 
 /// Files that wait for readers.
 #[derive(Debug, Default)]
-pub(super) struct LeasedFiles(Mutex<Waiting>);
+pub(super) struct LeasedFiles {
+    waiting: Mutex<Waiting>,
+    /// How many wait, for threads that cannot wait for the look.
+    count: AtomicU64,
+    /// When to look again, in nanoseconds of the runtime's clock.
+    next_look: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Waiting {
     /// The files, each with the end of the manifest at a time when it did not name the file any more.
     files: Vec<(ManifestPosition, FileName)>,
     leases: BTreeMap<String, Watched>,
-    /// When to look again.
-    next_look: Duration,
 }
 
 /// A lease as it was when its bytes changed last.
@@ -71,24 +76,34 @@ impl Waiting {
             let lock = name.strip_suffix(LOCK_SUFFIX);
             lock.or_else(|| name.strip_suffix(PLACE_SUFFIX))
         });
-        let readers: std::collections::BTreeSet<&str> = readers.collect();
+        let readers: BTreeSet<&str> = readers.collect();
         self.leases.retain(|name, _| readers.contains(&**name));
-        let live = readers.iter().filter_map(|reader| {
+        let mut needed = None;
+        for reader in readers {
             let path = folder.join(reader);
-            let is_free = vfs.lock(&with_suffix(&path, LOCK_SUFFIX));
-            if is_free.is_err()
-                && let Some(place) = self.live_place(vfs, reader, &path, now)
-            {
-                return Some(place);
+            let lock = vfs.lock(&with_suffix(&path, LOCK_SUFFIX));
+            let place = match &lock {
+                Ok(_) => None,
+                Err(_) => self.live_place(vfs, reader, &path, now),
+            };
+            // The place first: without it the reader notices. If it stays, the reader relies on it.
+            let place = place.or_else(|| {
+                remove_place(vfs, &path)
+                    .err()
+                    .map(|_| ManifestPosition::default())
+            });
+            match place {
+                Some(place) => {
+                    needed = Some(needed.map_or(place, |it: ManifestPosition| it.min(place)))
+                }
+                None => {
+                    drop(vfs.remove(&with_suffix(&path, LOCK_SUFFIX)));
+                    self.leases.remove(reader);
+                }
             }
-            // The place first: without it the reader notices.
-            drop(vfs.remove(&with_suffix(&path, PLACE_SUFFIX)));
-            drop(vfs.remove(&with_suffix(&path, LOCK_SUFFIX)));
-            drop(is_free);
-            self.leases.remove(*reader);
-            None
-        });
-        live.min()
+            drop(lock);
+        }
+        needed
     }
 
     /// The place of the lease `reader`, whose lock is held; `None` if it is dead all the same (I2).
@@ -119,6 +134,13 @@ impl Waiting {
     }
 }
 
+fn remove_place(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
+    match vfs.remove(&with_suffix(path, PLACE_SUFFIX)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    }
+}
+
 fn read_place(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
     let file = vfs.open(&with_suffix(path, PLACE_SUFFIX), OpenMode::Read)?;
     let length = file.length()?.min(PLACE_BYTES_MAX);
@@ -132,40 +154,42 @@ impl Engine {
     /// removal fails, the next open tries again.
     pub(super) fn remove_files(&self, files: &[FileName]) {
         let vfs = &*self.options.vfs;
-        let mut waiting = self.leased_files.0.lock();
+        let leased = &self.leased_files;
+        let mut waiting = leased.waiting.lock();
         if files.is_empty() && waiting.files.is_empty() {
             return;
         }
         let now = self.options.runtime.now();
-        waiting.next_look = now.saturating_add(LOOK_INTERVAL);
+        let next_look = nanoseconds(now.saturating_add(LOOK_INTERVAL));
+        leased.next_look.store(next_look, Ordering::Release);
         let needed = waiting.needed_from(vfs, &self.directory, now);
-        let remove = |file: FileName| drop(vfs.remove(&self.directory.join(file.to_string())));
-        let Some(needed) = needed else {
-            let waited = std::mem::take(&mut waiting.files);
-            let waited = waited.into_iter().map(|(_, file)| file);
-            waited.chain(files.iter().copied()).for_each(remove);
-            return;
-        };
-        let dropped_at = self.catalog.position();
+        let dropped_at = needed.map(|_| self.catalog.position());
+        let dropped_at = dropped_at.unwrap_or_default();
         let files = files.iter().map(|file| (dropped_at, *file));
         waiting.files.extend(files);
         waiting.files.retain(|(dropped_at, file)| {
-            let is_needed = needed < *dropped_at;
+            let is_needed = needed.is_some_and(|needed| needed < *dropped_at);
             if !is_needed {
-                remove(*file);
+                drop(vfs.remove(&self.directory.join(file.to_string())));
             }
             is_needed
         });
+        let count = waiting.files.len() as u64;
+        leased.count.store(count, Ordering::Release);
     }
 
     /// Whether files wait for readers, and another look at the leases is due at `now`.
     pub(super) fn is_look_at_leases_due(&self, now: Duration) -> bool {
-        let waiting = self.leased_files.0.lock();
-        !waiting.files.is_empty() && now >= waiting.next_look
+        self.files_held_by_readers() > 0
+            && nanoseconds(now) >= self.leased_files.next_look.load(Ordering::Acquire)
     }
 
     /// The number of files that wait for readers in other processes.
     pub(super) fn files_held_by_readers(&self) -> u64 {
-        self.leased_files.0.lock().files.len() as u64
+        self.leased_files.count.load(Ordering::Acquire)
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -268,7 +268,44 @@ impl Edit {
     }
 }
 
+impl Edit {
+    /// Whether it changes which keyspaces there are, their names or their options.
+    pub(super) fn changes_keyspaces(&self) -> bool {
+        let changes = |record: &Record| {
+            matches!(
+                record,
+                Record::CreateKeyspace { .. }
+                    | Record::DropKeyspace(_)
+                    | Record::RenameKeyspace { .. }
+                    | Record::KeyspaceOptions { .. }
+                    | Record::MergeOperator { .. }
+            )
+        };
+        self.records.iter().any(changes)
+    }
+}
+
 impl Record {
+    /// The keyspace whose tables or value files the record changes.
+    pub(super) fn keyspace_of_files(&self) -> Option<KeyspaceId> {
+        match self {
+            Self::AddFile { keyspace, .. }
+            | Self::AddSegment { keyspace, .. }
+            | Self::RemoveFile { keyspace, .. }
+            | Self::AddTransientLog { keyspace, .. }
+            | Self::AddValueLog { keyspace, .. }
+            | Self::ValueLogAt { keyspace, .. }
+            | Self::SealValueLog { keyspace, .. }
+            | Self::AddGcOutput { keyspace, .. }
+            | Self::Relocate { keyspace, .. }
+            | Self::AddDiscardList { keyspace, .. }
+            | Self::TakeDiscardList { keyspace, .. }
+            | Self::CountReferences { keyspace, .. }
+            | Self::Flushed { keyspace, .. } => Some(*keyspace),
+            _ => None,
+        }
+    }
+
     /// The value log that the record changes, as the record leaves it.
     pub(crate) fn value_file(&self) -> Option<&ValueFileMeta> {
         match self {

@@ -9,10 +9,12 @@
 //!
 //! Concurrency: one thread.
 
+use std::collections::BTreeSet;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{Error, FileNumber, KeyspaceId, Result};
 use crate::log::{LogReader, TailAction};
 use crate::vfs::Vfs;
 
@@ -28,14 +30,12 @@ pub(crate) struct ManifestPosition {
     pub(crate) offset: u64,
 }
 
-/// What a manifest had to say since the last look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum News {
-    Nothing,
-    /// More edits.
-    Edits,
-    /// Another manifest is current. It begins with a snapshot of everything.
-    Manifest,
+/// The keyspaces whose files have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChangedKeyspaces {
+    These(BTreeSet<KeyspaceId>),
+    /// Perhaps all of them: another manifest is current.
+    All,
 }
 
 /// A manifest that is read up to its present end.
@@ -44,8 +44,11 @@ pub(crate) struct ManifestFollower {
     number: FileNumber,
     name: String,
     reader: LogReader,
-    /// The offset behind the last edit; 0 before the first.
-    end: u64,
+    is_begun: bool,
+    /// Edits that are read and not applied, each with the offset of its payload.
+    ahead: Vec<(u64, Edit)>,
+    /// The offset behind what is applied.
+    applied: u64,
     state: Arc<ManifestState>,
 }
 
@@ -61,11 +64,12 @@ impl ManifestFollower {
         };
         loop {
             let opened = Self::open_manifest(vfs, directory, current);
+            if opened.is_ok() {
+                return opened.map(Some);
+            }
             // A writer may have begun another one meanwhile, and removed this one.
             match read_current(vfs, directory)? {
-                Some(newest) if opened.is_err() && newest.number != current.number => {
-                    current = newest;
-                }
+                Some(newest) if newest.number != current.number => current = newest,
                 _ => return opened.map(Some),
             }
         }
@@ -78,68 +82,101 @@ impl ManifestFollower {
             number: current.number,
             name,
             reader,
-            end: 0,
+            is_begun: false,
+            ahead: Vec::new(),
+            applied: 0,
             state: Arc::default(),
         };
-        follower.read_edits()?;
+        follower.read_ahead()?;
         // The length in CURRENT was durable, and includes the snapshot.
-        while let Some(damage) = follower.damage(current.length)? {
-            follower.reader.refresh()?;
-            if !follower.read_edits()? {
-                return Err(damage);
-            }
-        }
+        follower.check_end(current.length)?;
+        follower.apply_ahead()?;
         Arc::make_mut(&mut follower.state).pack();
         Ok(follower)
     }
 
-    /// Reads what was written since.
+    /// Reads what was written since, without applying it. Returns whether that changes which keyspaces there are, their
+    /// names or their options, as another manifest may.
     ///
     /// # Errors
-    /// `Corruption` with file and offset; `Io`. The next call reads the same again.
-    pub(crate) fn follow(&mut self, vfs: &dyn Vfs, directory: &Path) -> Result<News> {
+    /// `Corruption` with file and offset: the follower is of no further use. `Io`.
+    pub(crate) fn look(&mut self, vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
         self.reader.refresh()?;
-        let has_edits = self.read_edits()?;
+        self.read_ahead()?;
+        self.check_end(0)?;
+        let current = read_current(vfs, directory)?;
+        Ok(current.is_some_and(|current| current.number != self.number)
+            || self.ahead.iter().any(|(_, edit)| edit.changes_keyspaces()))
+    }
+
+    /// Reads and applies what was written since. `None` if nothing was.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    pub(crate) fn follow(
+        &mut self,
+        vfs: &dyn Vfs,
+        directory: &Path,
+    ) -> Result<Option<ChangedKeyspaces>> {
+        self.look(vfs, directory)?;
+        let has_edits = !self.ahead.is_empty();
+        let changed = self.apply_ahead()?;
         let current = read_current(vfs, directory)?;
         if current.is_some_and(|current| current.number != self.number)
             && let Some(next) = Self::open(vfs, directory)?
         {
             *self = next;
-            return Ok(News::Manifest);
+            return Ok(Some(ChangedKeyspaces::All));
         }
-        Ok(if has_edits {
-            News::Edits
-        } else {
-            News::Nothing
-        })
+        Ok(has_edits.then_some(ChangedKeyspaces::These(changed)))
     }
 
-    /// Applies the sound edits from the present position on. Returns whether there were any.
-    fn read_edits(&mut self) -> Result<bool> {
-        let before = self.end;
+    /// Reads the sound edits from the present position on.
+    fn read_ahead(&mut self) -> Result<()> {
         while let Some(record) = self.reader.next()? {
             let offset = record.payload_offset();
             let edit =
                 Edit::decode(record.payload).map_err(|error| error.in_file(&self.name, offset))?;
-            if self.end == 0 && edit.records.first() != Some(&Record::FormatVersion) {
+            if !self.is_begun && edit.records.first() != Some(&Record::FormatVersion) {
                 let what = "the first record is not a format version";
                 return Err(Error::corruption(&self.name, offset, what));
             }
-            self.end = record.end;
+            self.is_begun = true;
+            self.ahead.push((offset, edit));
+        }
+        Ok(())
+    }
+
+    /// Applies what was read. Returns the keyspaces whose files it changes.
+    fn apply_ahead(&mut self) -> Result<BTreeSet<KeyspaceId>> {
+        let mut changed = BTreeSet::new();
+        for (offset, edit) in mem::take(&mut self.ahead) {
+            changed.extend(edit.records.iter().filter_map(Record::keyspace_of_files));
             Arc::make_mut(&mut self.state)
                 .apply(&edit)
                 .map_err(|contradiction| Error::corruption(&self.name, offset, contradiction))?;
         }
-        Ok(self.end > before)
+        self.applied = self.reader.position();
+        Ok(changed)
     }
 
-    /// The damage at the end of what was read, if `durable` bytes were durable once.
-    fn damage(&mut self, durable: u64) -> Result<Option<Error>> {
-        let end = self.reader.end()?;
-        let is_damaged =
-            self.end == 0 || end.offset < durable || end.action(false) == TailAction::Corruption;
-        let what = "durable edits are lost";
-        Ok(is_damaged.then(|| Error::corruption(&self.name, end.offset, what)))
+    /// Checks that nothing proves that more was durable than what was read, nor the first `durable` bytes (I2).
+    fn check_end(&mut self, durable: u64) -> Result<()> {
+        loop {
+            let end = self.reader.end()?;
+            let is_damaged = !self.is_begun
+                || end.offset < durable
+                || end.action(false) == TailAction::Corruption;
+            if !is_damaged {
+                return Ok(());
+            }
+            self.reader.refresh()?;
+            self.read_ahead()?;
+            if self.reader.position() == end.offset {
+                let what = "durable edits are lost";
+                return Err(Error::corruption(&self.name, end.offset, what));
+            }
+        }
     }
 
     pub(crate) fn state(&self) -> &Arc<ManifestState> {
@@ -155,7 +192,7 @@ impl ManifestFollower {
     pub(crate) fn position(&self) -> ManifestPosition {
         ManifestPosition {
             number: self.number.0,
-            offset: self.reader.position(),
+            offset: self.applied,
         }
     }
 }

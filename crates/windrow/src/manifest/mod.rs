@@ -40,7 +40,7 @@ pub(crate) use change_records::{ChangeEvent, ConsumerState, KeptLog};
 pub(crate) use changes::ChangeState;
 pub(crate) use contradiction::Contradiction;
 pub(crate) use edit::{Edit, Record};
-pub(crate) use follower::{ManifestFollower, ManifestPosition, News, read_manifest};
+pub(crate) use follower::{ChangedKeyspaces, ManifestFollower, ManifestPosition, read_manifest};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};

@@ -71,6 +71,11 @@ pub trait Vfs: Send + Sync + Debug {
     /// already.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
+    /// Creates the directory `path` in one that exists, if it is missing. Its name need not become durable.
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.create_dir_all(path)
+    }
+
     /// Creates a new, empty file for reading and writing; `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 

@@ -59,6 +59,13 @@ impl Vfs for OsVfs {
         )
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            outcome => outcome,
+        }
+    }
+
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = fs::File::options()
             .read(true)

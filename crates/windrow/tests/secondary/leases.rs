@@ -121,7 +121,7 @@ fn a_follower_catches_up_by_itself() {
     let db = open(folder.path());
     let keyspace = db.keyspace("k").unwrap();
     let secondary = secondary(folder.path());
-    secondary.follow(Duration::from_millis(5));
+    secondary.follow(Duration::from_millis(5)).unwrap();
     for round in 0..5_u8 {
         keyspace.insert([round], "").unwrap();
         wait_until("the entry arrives", || {

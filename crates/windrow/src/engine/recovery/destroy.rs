@@ -2,7 +2,7 @@
 //!
 //! 1. Take the lock.
 //! 2. Remove `CURRENT`, and make that durable. From here on the folder does not open with the old data.
-//! 3. Remove all other files of the engine but the lock, and make that durable.
+//! 3. Remove all other files of the engine but the lock, and make that durable. Then remove the leases of readers.
 //!
 //! A crash before the end of step 2 leaves the whole database, or one without `CURRENT`, which an open reports as
 //! damage. A crash after it leaves some files without `CURRENT`. So no open finds a part of the data. Another removal
@@ -16,6 +16,7 @@ use std::path::Path;
 
 use super::open::{LOCK, is_missing_folder, list, lock_failure};
 use crate::base::{Error, Result};
+use crate::engine::secondary::lease::{LOCK_SUFFIX, PLACE_SUFFIX, READERS};
 use crate::manifest::names::FileName;
 use crate::vfs::Vfs;
 
@@ -44,5 +45,20 @@ pub(crate) fn destroy(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         vfs.sync_dir(directory)
             .map_err(|error| Error::io("sync", directory, error))?;
     }
+    remove_leases(vfs, directory);
     Ok(())
+}
+
+/// Removes the leases of readers, which then begin anew: the numbers of files begin again. What cannot be removed counts for
+/// the next database.
+fn remove_leases(vfs: &dyn Vfs, directory: &Path) {
+    let readers = directory.join(READERS);
+    // The places first: without it a reader notices.
+    for suffix in [PLACE_SUFFIX, LOCK_SUFFIX] {
+        for name in vfs.list(&readers).unwrap_or_default() {
+            if name.ends_with(suffix) {
+                drop(vfs.remove(&readers.join(name)));
+            }
+        }
+    }
 }

@@ -31,10 +31,12 @@ use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Moment, Result, Sequ
 use crate::engine::Engine;
 use crate::engine::catalog::Catalog;
 use crate::engine::changes::present;
+use crate::engine::commit::value_log::ValueLog;
 use crate::engine::commit::wal::WalChain;
 use crate::engine::counters::Counters;
 use crate::engine::errors::poison::Poison;
 use crate::engine::keyspace::KeyspaceCore;
+use crate::engine::secondary::lease::READERS;
 use crate::engine::throttling::memory::Memory;
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
@@ -176,7 +178,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
-    let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
+    let Some((manifest, state)) = read_manifest(&**vfs, directory)? else {
         return Err(no_database(directory));
     };
     let files = list(&**vfs, directory)?;
@@ -185,9 +187,12 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
     check_operators(&keyspaces, &state)?;
-    // The seals hold the lengths of value logs. Nothing is sealed on disk.
-    let seals = recovery.into_seals();
-    apply(&mut state, &seals)?;
+    // Value logs that were being written stay so: nobody has made them durable.
+    let ends = recovery.ends();
+    for keyspace in &keyspaces {
+        let own = ends.iter().filter(|end| end.0 == keyspace.id());
+        *keyspace.value_log.lock() = ValueLog::of_state(own.map(|end| (end.1, end.2)));
+    }
     Ok(Opened {
         lock,
         unnamed: Vec::new(),
@@ -390,7 +395,8 @@ pub(super) fn is_missing_folder(error: &io::Error) -> bool {
 
 /// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
-    !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
+    let is_own = name == READERS || FileName::parse(name).is_some();
+    !name.starts_with('.') && name != LOST_AND_FOUND && !is_own
 }
 
 pub(in crate::engine) fn no_database(directory: &Path) -> Error {
@@ -531,8 +537,11 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
     });
     // `files` was listed before the new manifest was made, so every manifest in it is old.
     let is_kept = |file: &FileName| {
-        matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
-            || named.contains(file)
+        // The write of a `CURRENT.new` removes the one before: nobody else may, while another thread renames it.
+        matches!(
+            file,
+            FileName::Current | FileName::CurrentNew | FileName::Lock | FileName::Reserve
+        ) || named.contains(file)
     };
     files
         .iter()

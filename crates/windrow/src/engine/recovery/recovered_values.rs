@@ -82,6 +82,13 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
+    /// Each value log up to the last value that an entry refers to, with its keyspace and the newest such entry.
+    pub(super) fn ends(&self) -> Vec<(KeyspaceId, ValueFileMeta, SequenceNumber)> {
+        let logs = self.logs.values();
+        logs.map(|log| (log.keyspace, log.file, log.last_sequence))
+            .collect()
+    }
+
     /// The edit that seals each value log after the last value that an entry refers to. It keeps no log
     /// open: a log without references is removed next.
     pub(super) fn into_seals(self) -> Edit {

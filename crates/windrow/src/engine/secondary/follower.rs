@@ -13,42 +13,35 @@
 //!     go on behind it, that is damage, or a torn log that no writer has opened yet: the rules of
 //!     [`tail`](crate::log) decide.
 //! I5. No entry of a tree is in its memtable and in its tables: folds count operands.
+//! I6. No change of keyspaces lies between the manifest and the logs of a pass, which have no common order: after the logs
+//!     it looks at the manifest again.
+//! I7. A pass ends: behind the second look at the end of the last log that the manifest names.
 //!
-//! Concurrency: one thread. Readers of earlier states share the memtables: new entries have higher sequence numbers.
+//! Concurrency: one thread. Readers of earlier states share the memtables: new entries have higher sequence numbers. A reader may
+//! meanwhile replace operands by what they fold to, which is the same for every state.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::key::SEQUENCE_MAX;
-use crate::base::sync::Shared;
-use crate::base::{
-    Cursor as _, Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer,
+use super::entries::{
+    Entries, Outcome, ReadValueLog, ReadValueLogs, Tree, ValueCheck, Values, copy_newer,
+    read_value_log,
 };
+use crate::base::sync::Shared;
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::engine::recovery::open::no_database;
 use crate::engine::recovery::replay::{
-    Batch, Target, check_predecessor, lost_record, lost_value, read_header, wal_name,
+    Batch, check_predecessor, lost_record, lost_value, read_header, wal_name,
 };
 use crate::engine::throttling::memory::Memory;
-use crate::log::batch::{self, Entry};
 use crate::log::{LogReader, WalHeader};
 use crate::manifest::names::FileName;
 use crate::manifest::{
-    Contradiction, ManifestFollower, ManifestState, News, Obsolete, ValueFileKind, ValueFileState,
-    Version,
+    ChangedKeyspaces, Contradiction, ManifestFollower, Obsolete, ValueFileKind, Version,
 };
-use crate::memtable::{Memtable, MemtableCursor};
-use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers};
+use crate::memtable::Memtable;
 use crate::vfs::Vfs;
-
-/// The entries of one keyspace.
-#[derive(Debug)]
-pub(super) struct Tree {
-    /// Those that are not flushed.
-    pub(super) memtable: Arc<Memtable>,
-    pub(super) version: Shared<Version>,
-    flushed: SequenceNumber,
-}
 
 /// The log that is read.
 #[derive(Debug)]
@@ -61,6 +54,14 @@ struct OpenLog {
     is_durable: bool,
 }
 
+/// How often the end of the open log was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Looks {
+    in_all: usize,
+    /// Those since the last record.
+    without_news: usize,
+}
+
 /// Why a pass over a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -70,18 +71,6 @@ enum End {
     Written,
     /// The history of the database is another one now than the one that was read.
     Diverged,
-}
-
-/// What became of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Applied(SequenceNumber),
-    /// The manifest that was read does not name what it needs.
-    NeedsManifest,
-    /// It is the number of an ingestion whose tables are not there.
-    NeedsTables,
-    /// A value is missing.
-    MissingValue,
 }
 
 /// The state of a database, up to the end of a pass.
@@ -100,7 +89,14 @@ pub(super) struct Follower {
     /// The logs that are read as a whole, and that recovery would read.
     closed: Vec<ReadLog>,
     /// The value logs that are being written, up to the last value that a record points to.
-    value_logs: BTreeMap<FileNumber, ReadValueLog>,
+    value_logs: ReadValueLogs,
+    /// Whether the values of records are read, to see that they are there. After the first pass a writer lives, or nobody
+    /// writes: then it suffices that their files are long enough.
+    reads_values: bool,
+    /// Whether the manifest has lost what was read before.
+    has_fallen_back: bool,
+    /// How often there were new edits.
+    edits_read: u64,
 }
 
 /// The part of a log that was read.
@@ -112,13 +108,6 @@ pub(super) struct ReadLog {
     pub(super) length: u64,
 }
 
-/// The part of a value log that records point to, and the newest of these.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReadValueLog {
-    pub(super) file: ValueFileMeta,
-    pub(super) last_sequence: SequenceNumber,
-}
-
 impl Follower {
     /// Reads the database in `directory`.
     ///
@@ -126,14 +115,14 @@ impl Follower {
     /// `NotFound`; `Corruption`; `Unsupported`; `Io`.
     pub(super) fn open(
         vfs: &Arc<dyn Vfs>,
-        directory: &PathBuf,
+        directory: &Path,
         memory: &Arc<Memory>,
         obsolete: &Arc<Obsolete>,
     ) -> Result<Self> {
         let manifest = ManifestFollower::open(&**vfs, directory)?;
         let mut follower = Self {
             vfs: Arc::clone(vfs),
-            directory: directory.clone(),
+            directory: directory.to_owned(),
             memory: Arc::clone(memory),
             obsolete: Arc::clone(obsolete),
             manifest: manifest.ok_or_else(|| no_database(directory))?,
@@ -143,30 +132,53 @@ impl Follower {
             last_sequence: 0,
             closed: Vec::new(),
             value_logs: BTreeMap::new(),
+            reads_values: true,
+            has_fallen_back: false,
+            edits_read: 0,
         };
-        follower.update_trees()?;
-        match follower.follow_logs()? {
-            End::Diverged => Err(follower.contradiction("it falls back while it is read")),
-            _ => Ok(follower),
+        follower.update_trees(&ChangedKeyspaces::All)?;
+        if follower.read_on()? {
+            follower.reads_values = false;
+            return Ok(follower);
         }
+        Err(follower.contradiction("it falls back while it is read"))
     }
 
-    /// Reads what was written since. `None` if the database has another history now, for example after a power failure
-    /// that the writer has survived in a copy: then only a new follower can read it. Otherwise whether anything has changed.
+    /// Reads what was written since. `None` if the database has another history now, for example because its writer has lost
+    /// the newest entries by a failed sync, and opened it again: then only a new follower can read it. Otherwise whether
+    /// anything has changed.
     ///
     /// # Errors
     /// `Corruption`; `Io`. The follower is of no further use.
     pub(super) fn catch_up(&mut self) -> Result<Option<bool>> {
-        let (before, position) = (self.last_sequence, self.manifest.position());
+        let before = (self.last_sequence, self.edits_read);
         self.follow_manifest()?;
-        Ok(match self.follow_logs()? {
-            End::Diverged => None,
-            _ => Some(self.last_sequence > before || self.manifest.position() != position),
-        })
+        let is_same_history = self.read_on()?;
+        Ok(is_same_history.then(|| (self.last_sequence, self.edits_read) != before))
+    }
+
+    /// Reads the logs, until no change of keyspaces has come in between (I6). Returns false if the history is another one.
+    fn read_on(&mut self) -> Result<bool> {
+        loop {
+            if self.follow_logs()? == End::Diverged {
+                return Ok(false);
+            }
+            if !self.manifest.look(&*self.vfs, &self.directory)? {
+                return Ok(true);
+            }
+            self.follow_manifest()?;
+        }
     }
 
     pub(super) fn manifest(&self) -> &ManifestFollower {
         &self.manifest
+    }
+
+    /// Notes that there is a view of this state.
+    pub(super) fn note_view(&mut self) {
+        for tree in self.trees.values_mut() {
+            tree.is_changed = false;
+        }
     }
 
     pub(super) fn tree(&self, id: KeyspaceId) -> Option<&Tree> {
@@ -206,17 +218,18 @@ impl Follower {
             .collect()
     }
 
-    /// Reads the new edits. Returns whether there were any.
+    /// Reads and applies the new edits. Returns whether there were any.
     fn follow_manifest(&mut self) -> Result<bool> {
-        let news = self.manifest.follow(&*self.vfs, &self.directory)?;
-        if news != News::Nothing {
-            self.update_trees()?;
+        let changed = self.manifest.follow(&*self.vfs, &self.directory)?;
+        if let Some(changed) = &changed {
+            self.edits_read += 1;
+            self.update_trees(changed)?;
         }
-        Ok(news != News::Nothing)
+        Ok(changed.is_some())
     }
 
     /// Brings the trees to the state of the manifest (I5).
-    fn update_trees(&mut self) -> Result<()> {
+    fn update_trees(&mut self, changed: &ChangedKeyspaces) -> Result<()> {
         let state = Arc::clone(self.manifest.state());
         self.trees.retain(|id, _| state.keyspaces.contains_key(id));
         self.closed.retain(|log| state.logs.contains(&log.number));
@@ -240,15 +253,22 @@ impl Follower {
                     memtable: Arc::new(Memtable::new(memtables)),
                     version: Shared::new(version),
                     flushed: keyspace.flushed,
+                    is_changed: true,
                 };
                 self.trees.insert(id, tree);
                 continue;
             };
-            let version = tree
-                .version
-                .following(keyspace, obsolete)
-                .map_err(failure)?;
-            tree.version = Shared::new(version);
+            let is_changed = match changed {
+                ChangedKeyspaces::These(ids) => ids.contains(&id),
+                ChangedKeyspaces::All => true,
+            };
+            if !is_changed {
+                continue;
+            }
+            tree.is_changed = true;
+            let version = tree.version.following(keyspace, obsolete);
+            tree.version = Shared::new(version.map_err(failure)?);
+            self.has_fallen_back |= keyspace.flushed < tree.flushed;
             if tree.flushed < keyspace.flushed {
                 tree.flushed = keyspace.flushed;
                 if !tree.memtable.is_empty() {
@@ -265,6 +285,9 @@ impl Follower {
 
     fn follow_logs(&mut self) -> Result<End> {
         loop {
+            if self.is_other_history() {
+                return Ok(End::Diverged);
+            }
             if let Some(log) = &self.log
                 && self.is_past(log.number)
             {
@@ -291,6 +314,19 @@ impl Follower {
                 End::Diverged => return Ok(End::Diverged),
             }
         }
+    }
+
+    /// Whether the manifest contradicts what was read: a writer has lost some of that, and has gone on without it.
+    fn is_other_history(&self) -> bool {
+        let state = self.manifest.state();
+        let is_void = |log: FileNumber| !state.logs.contains(&log) && !self.is_past(log);
+        let has_other_end = |log: &ReadLog| {
+            let end = state.log_ends.get(&log.number);
+            end.is_some_and(|end| *end != log.length)
+        };
+        self.has_fallen_back
+            || self.log.as_ref().is_some_and(|log| is_void(log.number))
+            || self.closed.iter().any(has_other_end)
     }
 
     /// Whether recovery would begin behind `log`.
@@ -338,21 +374,23 @@ impl Follower {
         let Some(number) = self.log.as_ref().map(|log| log.number) else {
             return Ok(End::Closed);
         };
-        let mut looks = 0;
+        let mut looks = Looks::default();
         loop {
             let Some(log) = &mut self.log else {
                 return Ok(End::Closed);
             };
             log.reader.refresh()?;
             // What it reads ahead may be written only later. So each look has another one.
-            let mut values = self.value_buffers();
-            let mut missing = None;
+            let mut values = Values::new(&self.vfs, &self.directory);
+            let mut is_value_missing = false;
+            looks.in_all += 1;
+            looks.without_news += 1;
             loop {
                 match self.apply_next(&mut values)? {
                     None => break,
                     Some((_, Outcome::Applied(last))) => {
                         self.last_sequence = last;
-                        looks = 0;
+                        looks.without_news = 0;
                     }
                     Some((offset, Outcome::NeedsManifest)) => {
                         self.return_to(offset);
@@ -361,35 +399,29 @@ impl Follower {
                         }
                     }
                     Some((offset, Outcome::NeedsTables)) => {
-                        if !self.pass_number(offset)? {
+                        if !self.pass_number(number, offset)? {
                             return Ok(End::Written);
                         }
                     }
                     Some((offset, Outcome::MissingValue)) => {
                         self.return_to(offset);
-                        missing = Some(offset);
+                        is_value_missing = true;
                         break;
                     }
                 }
             }
-            looks += 1;
-            if let Some(end) = self.end_of_log(number, missing, looks)? {
+            if let Some(end) = self.end_of_log(number, is_value_missing, looks)? {
                 return Ok(end);
             }
         }
     }
 
-    fn value_buffers(&self) -> ValueReadBuffers {
-        let (vfs, directory) = (Arc::clone(&self.vfs), self.directory.clone());
-        ValueReadBuffers::new(vfs, directory, &Arc::default(), u64::MAX)
-    }
-
-    /// What the place behind the last record means, after so many `looks` at it. `None`: look again (I4).
+    /// What the place behind the last record means. `None`: look again (I4).
     fn end_of_log(
         &mut self,
         number: FileNumber,
-        missing: Option<u64>,
-        looks: usize,
+        is_value_missing: bool,
+        looks: Looks,
     ) -> Result<Option<End>> {
         let closed = self.closed_at(number)?;
         let Some(log) = &mut self.log else {
@@ -404,20 +436,24 @@ impl Follower {
                 return Ok(Some(End::Closed));
             }
         }
-        if looks < 2 {
+        if looks.in_all < 2 {
             return Ok(None);
+        }
+        if looks.without_news == 0 && closed.is_none() {
+            return Ok(Some(End::Written)); // I7
         }
         let by_evidence = log.reader.end()?.evidence > position;
         if !by_evidence && !closed.is_some_and(|(_, is_durable)| is_durable) {
             return Ok(Some(End::Written));
         }
-        // What proves it may have been written after the second look.
-        if looks < 3 {
+        // What proves it may have been written after the last look.
+        if looks.without_news < 3 {
             return Ok(None);
         }
-        Err(match missing {
-            Some(_) => lost_value(number, position),
-            None => lost_record(number, position),
+        Err(if is_value_missing {
+            lost_value(number, position)
+        } else {
+            lost_record(number, position)
         })
     }
 
@@ -438,7 +474,7 @@ impl Follower {
 
     /// Applies the next record of the open log. Returns its offset and what became of it; `None` at the end of the sound
     /// records.
-    fn apply_next(&mut self, values: &mut ValueReadBuffers) -> Result<Option<(u64, Outcome)>> {
+    fn apply_next(&mut self, values: &mut Values) -> Result<Option<(u64, Outcome)>> {
         let Some(log) = &mut self.log else {
             return Ok(None);
         };
@@ -455,13 +491,19 @@ impl Follower {
             payload: record.payload,
             name: &log.name,
             offset: record.payload_offset(),
-            is_durable: log.is_durable,
+            // What a record needs is asked of durable logs, too: the manifest may be older than the log.
+            is_durable: false,
         };
         let mut entries = Entries {
             state: self.manifest.state(),
-            trees: &self.trees,
+            trees: &mut self.trees,
             value_logs: &mut self.value_logs,
             values,
+            check: match (log.is_durable, self.reads_values) {
+                (true, _) => ValueCheck::None,
+                (false, true) => ValueCheck::Content,
+                (false, false) => ValueCheck::Length,
+            },
             refused: Outcome::MissingValue,
         };
         let applied = batch.apply(self.last_sequence, &mut entries)?;
@@ -473,14 +515,18 @@ impl Follower {
     }
 
     /// Passes the number at `offset`, whose tables were not there, if that is right now (I3). Otherwise it goes back to it.
-    fn pass_number(&mut self, offset: u64) -> Result<bool> {
+    fn pass_number(&mut self, log_number: FileNumber, offset: u64) -> Result<bool> {
         let number = self.last_sequence + 1;
         let Some(log) = &mut self.log else {
             return Ok(false);
         };
         let behind = log.reader.position();
         log.reader.refresh()?;
-        let is_followed = log.reader.next()?.is_some();
+        // The next record may be in the next log.
+        let is_followed = log.reader.next()?.is_some()
+            || self
+                .closed_at(log_number)?
+                .is_some_and(|(end, _)| end == behind);
         self.follow_manifest()?;
         let is_passed = is_followed || self.manifest.state().last_sequence() >= number;
         self.return_to(if is_passed { behind } else { offset });
@@ -521,143 +567,5 @@ impl Follower {
     fn contradiction(&self, what: &str) -> Error {
         let name = FileName::Manifest(self.manifest.number());
         Error::corruption(&name.to_string(), self.manifest.position().offset, what)
-    }
-}
-
-/// What records point to in the value log `log`, by what was `read`, or by the manifest if that covers more.
-fn read_value_log(
-    log: &ValueFileState,
-    flushed: SequenceNumber,
-    read: &BTreeMap<FileNumber, ReadValueLog>,
-) -> ReadValueLog {
-    let recorded = ReadValueLog {
-        file: log.file,
-        last_sequence: flushed,
-    };
-    let read = read.get(&log.file.number).copied();
-    let further = read.filter(|read| read.file.length > recorded.file.length);
-    further.unwrap_or(recorded)
-}
-
-fn decode(pointer: &[u8]) -> Result<ValuePointer> {
-    ValuePointer::decode(pointer).map_err(|error| {
-        let what = format!("an entry of the write-ahead log: {}", error.what);
-        Error::new(ErrorKind::Corruption, what)
-    })
-}
-
-/// Copies the entries of `from` above `flushed` to `to`.
-fn copy_newer(from: &Memtable, flushed: SequenceNumber, to: &Memtable) -> Result<()> {
-    let mut cursor = MemtableCursor::new(from);
-    cursor.seek(&[], SEQUENCE_MAX)?;
-    while cursor.is_valid() {
-        let trailer = cursor.trailer();
-        if trailer.sequence() > flushed {
-            insert(to, cursor.key(), trailer, cursor.value());
-        }
-        cursor.next()?;
-    }
-    Ok(())
-}
-
-fn insert(memtable: &Memtable, key: &[u8], trailer: Trailer, value: &[u8]) {
-    if trailer.is_tombstone() {
-        memtable.insert_tombstone(key, trailer, value);
-    } else {
-        memtable.insert(key, trailer, value);
-    }
-}
-
-/// Receives the entries of a record.
-#[derive(Debug)]
-struct Entries<'a> {
-    state: &'a ManifestState,
-    trees: &'a BTreeMap<KeyspaceId, Tree>,
-    value_logs: &'a mut BTreeMap<FileNumber, ReadValueLog>,
-    values: &'a mut ValueReadBuffers,
-    /// Why an entry was refused.
-    refused: Outcome,
-}
-
-impl Entries<'_> {
-    /// Counts the value of `entry`, if its file is being written.
-    fn note_value(&mut self, entry: &Entry<'_>, pointer: &ValuePointer) -> Result<()> {
-        let keyspace = self.state.keyspaces.get(&entry.keyspace);
-        let file = keyspace.and_then(|it| Some((it, it.values.files.get(&pointer.file)?)));
-        let open = file.filter(|(_, log)| log.kind == ValueFileKind::OpenLog);
-        let Some((keyspace, log)) = open else {
-            return Ok(());
-        };
-        let mut read = read_value_log(log, keyspace.flushed, self.value_logs);
-        if pointer.offset != read.file.length {
-            return Err(Error::corruption(
-                &FileName::Values(pointer.file).to_string(),
-                pointer.offset,
-                "the write-ahead log points to a value that does not follow those of earlier entries",
-            ));
-        }
-        read.file.length = pointer.offset + pointer.record_bytes;
-        read.file.end = read.file.length;
-        read.file.entries += 1;
-        read.file.value_bytes += pointer.value_bytes;
-        read.last_sequence = entry.sequence;
-        self.value_logs.insert(pointer.file, read);
-        Ok(())
-    }
-
-    fn refuse(&mut self, why: Outcome) -> Result<bool> {
-        self.refused = why;
-        Ok(false)
-    }
-}
-
-impl Target for Entries<'_> {
-    fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
-        if batch::numbered(entry).is_some() {
-            return if self.state.last_sequence() < entry.sequence {
-                self.refuse(Outcome::NeedsTables)
-            } else {
-                Ok(true)
-            };
-        }
-        let Some(tree) = self.trees.get(&entry.keyspace) else {
-            return if self.state.is_dropped(entry.keyspace) {
-                Ok(true)
-            } else {
-                self.refuse(Outcome::NeedsManifest)
-            };
-        };
-        let Some(pointer) = entry
-            .log_pointer()
-            .filter(|_| entry.sequence > tree.flushed)
-        else {
-            return Ok(true);
-        };
-        let pointer = decode(pointer)?;
-        let keyspace = self.state.keyspaces.get(&entry.keyspace);
-        let file = keyspace.and_then(|it| it.values.files.get(&pointer.file));
-        let Some(file) = file.map(|file| file.as_read()) else {
-            return self.refuse(Outcome::NeedsManifest);
-        };
-        match self.values.read(&file, entry.key, &pointer) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::Corruption => {
-                self.refuse(Outcome::MissingValue)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn apply(&mut self, entry: Entry<'_>, _is_durable: bool) -> Result<bool> {
-        let tree = self.trees.get(&entry.keyspace);
-        let Some(tree) = tree.filter(|tree| entry.sequence > tree.flushed) else {
-            return Ok(false);
-        };
-        if let Some(pointer) = entry.log_pointer() {
-            self.note_value(&entry, &decode(pointer)?)?;
-        }
-        let trailer = Trailer::new(entry.sequence, entry.kind);
-        insert(&tree.memtable, entry.key, trailer, entry.value);
-        Ok(true)
     }
 }

@@ -46,7 +46,7 @@ const MAGIC: &[u8; 8] = b"wdr-read";
 /// The bytes of a place.
 const PLACE_BYTES: usize = 36;
 
-/// A writer that finds a lease between the creation of its lock and its first place takes it for dead. The reader then tries
+/// A writer that looks between the creation of a lock file and the lock takes the lease for dead. The reader then tries
 /// again, this many times.
 const TRIES_MAX: usize = 16;
 
@@ -100,6 +100,8 @@ pub(crate) struct Lease {
 struct Place {
     /// The positions of the states that somebody holds, and how often.
     held: BTreeMap<ManifestPosition, usize>,
+    /// What is written.
+    position: ManifestPosition,
     beat: u64,
 }
 
@@ -118,7 +120,8 @@ impl Lease {
             let context = "a reader beside a writer keeps a lease in the folder of the database";
             Error::io(operation, path, error).context(context)
         };
-        vfs.create_dir_all(&folder)
+        // Not as a durable name: the report of a failed sync of the database's folder belongs to the writer.
+        vfs.create_dir(&folder)
             .map_err(|error| failure("create", &folder, error))?;
         for _ in 0..TRIES_MAX {
             let path = folder.join(format!("{:016x}", random()));
@@ -143,18 +146,24 @@ impl Lease {
                 }
             };
             // The name must still belong to the file that is locked: then a second lock is refused.
-            let refused = vfs.lock_shared(&lock_path);
-            if refused.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-                return Ok(Self {
-                    vfs: Arc::clone(vfs),
-                    path,
-                    file,
-                    place: Mutex::default(),
-                    is_gone: AtomicBool::new(false),
-                    _lock: lock,
-                });
+            match vfs.lock_shared(&lock_path) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Self {
+                        vfs: Arc::clone(vfs),
+                        path,
+                        file,
+                        place: Mutex::default(),
+                        is_gone: AtomicBool::new(false),
+                        _lock: lock,
+                    });
+                }
+                Err(error) if !is_transient(&error) => {
+                    drop(vfs.remove(&place_path));
+                    drop(vfs.remove(&lock_path));
+                    return Err(failure("lock", &lock_path, error));
+                }
+                _ => drop(vfs.remove(&place_path)),
             }
-            drop(vfs.remove(&place_path));
         }
         let message = "a writer has taken each new lease for that of a dead reader";
         Err(Error::new(ErrorKind::Io, message))
@@ -169,16 +178,21 @@ impl Lease {
         }
     }
 
-    /// Writes the place: the oldest state that somebody holds, or `newest`. A writer that sees this has another
-    /// [`LEASE_TIMEOUT`] to wait.
+    /// Writes the place, if it has moved or `is_due`: the oldest state that somebody holds, or `newest`. A writer that sees
+    /// this has another [`LEASE_TIMEOUT`] to wait.
     ///
     /// # Errors
     /// `FellBehind` if a writer has taken this reader for dead; `Io`.
-    pub(super) fn renew(&self, newest: ManifestPosition) -> Result<()> {
+    pub(super) fn renew(&self, newest: ManifestPosition, is_due: bool) -> Result<()> {
         let mut place = self.place.lock();
-        place.beat += 1;
         let oldest = place.held.keys().next().copied();
-        let bytes = encode(oldest.unwrap_or(newest), place.beat);
+        let position = oldest.unwrap_or(newest);
+        if !is_due && place.position == position {
+            return Ok(());
+        }
+        place.position = position;
+        place.beat += 1;
+        let bytes = encode(position, place.beat);
         let path = with_suffix(&self.path, PLACE_SUFFIX);
         vfs::write_all_at(&*self.file, &bytes, 0)
             .map_err(|error| Error::io("write to", &path, error))?;
@@ -232,14 +246,12 @@ impl Drop for Lease {
     }
 }
 
-/// Keeps a state of the database alive: what a view has in place of the database's lock.
+/// Keeps a state of the database alive.
 #[derive(Debug)]
 pub(super) struct HeldPlace {
     lease: Arc<Lease>,
     position: ManifestPosition,
 }
-
-impl LockGuard for HeldPlace {}
 
 impl Drop for HeldPlace {
     fn drop(&mut self) {

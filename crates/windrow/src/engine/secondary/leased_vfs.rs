@@ -31,6 +31,10 @@ impl Vfs for LeasedVfs {
         self.vfs.create_dir_all(path)
     }
 
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.vfs.create_dir(path)
+    }
+
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.vfs.create(path)
     }

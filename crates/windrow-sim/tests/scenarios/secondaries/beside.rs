@@ -1,0 +1,230 @@
+//! A writer that goes on while a reader reads: at each file that the reader opens, and at each folder that it lists, the writer
+//! does the next step of a history. Whatever the reader then shows, the writer had.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
+use windrow::{Db, Durability, Options};
+use windrow_sim::model::differences;
+use windrow_sim::session::contents;
+use windrow_sim::{Random, SimDisk, SteppedRuntime};
+
+use crate::common::{FOLDER, check_sound, on, small};
+
+/// So many histories take a second or two. A thousand have passed.
+const SEEDS: u64 = 20;
+
+type Hook = Box<dyn FnMut() + Send>;
+
+/// A disk, and what happens before a file on it is opened.
+#[derive(Clone)]
+struct HookedDisk {
+    disk: SimDisk,
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl HookedDisk {
+    /// Calls the hook, unless it is running.
+    fn call(&self) {
+        let hook = self.hook.lock().unwrap().take();
+        if let Some(mut hook) = hook {
+            hook();
+            *self.hook.lock().unwrap() = Some(hook);
+        }
+    }
+}
+
+impl fmt::Debug for HookedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.disk.fmt(f)
+    }
+}
+
+impl Vfs for HookedDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.call();
+        self.disk.open(path, mode)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.call();
+        self.disk.list(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.disk.create(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.disk.resolve(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.disk.lock(path)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.disk.lock_shared(path)
+    }
+}
+
+/// Logs and files are so small that most steps begin another one.
+fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
+    let mut options = on(small(), disk, runtime);
+    options.max_wal_bytes = 8 << 10;
+    options
+}
+
+/// A writer, and everything that it has shown.
+struct Writer {
+    db: Db,
+    runtime: SteppedRuntime,
+    random: Random,
+    number: u64,
+    shown: Vec<windrow_sim::model::Contents>,
+}
+
+impl Writer {
+    fn new(disk: &SimDisk, seed: u64) -> Self {
+        let runtime = SteppedRuntime::new(seed);
+        let db = Db::open(FOLDER, options(disk, &runtime)).unwrap();
+        let mut writer = Self {
+            db,
+            runtime,
+            random: Random::new(seed),
+            number: 0,
+            shown: Vec::new(),
+        };
+        writer.show();
+        writer
+    }
+
+    fn show(&mut self) {
+        self.shown.push(contents(&self.db).unwrap());
+    }
+
+    /// One change that readers can see, and perhaps a job.
+    fn step(&mut self) {
+        self.number += 1;
+        let names = ["a", "b"];
+        let name = names[self.random.index(2)];
+        match self.random.below(20) {
+            0 => {
+                let fresh = format!("new {}", self.number);
+                self.db.keyspace(&fresh).unwrap();
+                self.show();
+                let keyspace = self.db.keyspace(&fresh).unwrap();
+                keyspace.insert(self.number.to_be_bytes(), "new").unwrap();
+            }
+            1 => {
+                let both = names.map(|name| self.db.keyspace(name).is_ok());
+                self.show();
+                if both == [true, true] {
+                    self.db.swap_keyspaces("a", "b").unwrap();
+                }
+            }
+            2 if self.db.keyspace_names().len() > 3 => {
+                let names = self.db.keyspace_names();
+                let last = names.iter().rfind(|name| name.starts_with("new"));
+                if let Some(last) = last {
+                    self.db.drop_keyspace(last).unwrap();
+                }
+            }
+            3 => {
+                let keyspace = self.db.keyspace(name).unwrap();
+                self.show();
+                let key = self.number.to_be_bytes();
+                keyspace.bulk_load([(key, vec![3; 200])]).unwrap();
+            }
+            4 => self.db.flush().unwrap(),
+            5 | 6 => drop(self.runtime.step()),
+            kind => {
+                let keyspace = self.db.keyspace(name).unwrap();
+                self.show();
+                let length = if kind < 10 { 1500 } else { 300 };
+                let durability = match kind % 2 {
+                    0 => Durability::Sync,
+                    _ => Durability::Buffered,
+                };
+                let key = [self.random.below(40) as u8];
+                let value = [&self.number.to_be_bytes()[..], &vec![1; length]].concat();
+                keyspace.insert_with(key, value, durability).unwrap();
+            }
+        }
+        self.show();
+    }
+}
+
+#[test]
+fn what_a_reader_shows_the_writer_had() {
+    let mut steps = 0;
+    for seed in 0..SEEDS {
+        let disk = SimDisk::new();
+        let writer = Arc::new(Mutex::new(Writer::new(&disk, seed)));
+        for _ in 0..seed {
+            writer.lock().unwrap().step();
+        }
+        let hooked = HookedDisk {
+            disk: disk.clone(),
+            hook: Arc::default(),
+        };
+        // Not at each file: otherwise each pass meets a change of keyspaces, and goes on.
+        let pauses = Arc::new(Mutex::new(Random::new(seed)));
+        let step = {
+            let (writer, pauses) = (Arc::clone(&writer), Arc::clone(&pauses));
+            move || {
+                if pauses.lock().unwrap().chance(1, 4) {
+                    writer.lock().unwrap().step();
+                }
+            }
+        };
+        *hooked.hook.lock().unwrap() = Some(Box::new(step));
+        let theirs = small()
+            .with_vfs(Arc::new(hooked.clone()))
+            .with_runtime(Arc::new(SteppedRuntime::new(seed + 1000)));
+        let mut newest = 0;
+        let mut look = |state: &Db| {
+            let hook = hooked.hook.lock().unwrap().take();
+            let found = contents(state).unwrap();
+            let shown = &writer.lock().unwrap().shown;
+            let place = shown.iter().rposition(|it| *it == found);
+            let place = place.unwrap_or_else(|| panic!("seed {seed}: no state of the writer"));
+            assert!(place >= newest, "seed {seed}: {place} after {newest}");
+            newest = place;
+            check_sound(state);
+            *hooked.hook.lock().unwrap() = hook;
+        };
+        let reader = Db::open_secondary(FOLDER, theirs).unwrap();
+        look(&reader.db());
+        for _ in 0..12 {
+            look(&reader.catch_up().unwrap());
+        }
+        *hooked.hook.lock().unwrap() = None;
+        let last = contents(&reader.catch_up().unwrap()).unwrap();
+        let writer = writer.lock().unwrap();
+        let end = contents(&writer.db).unwrap();
+        let differences = differences(&end, &last);
+        assert!(differences.is_empty(), "seed {seed}: {differences:?}");
+        steps += writer.number - seed;
+    }
+    assert!(steps > 1000, "{steps}");
+}
