@@ -62,7 +62,7 @@ impl Handle {
         match Self::open_once(directory, options.clone(), access) {
             Err(error)
                 if error.kind() == ErrorKind::NoSpace
-                    && access == Access::ReadWrite
+                    && access != Access::ReadOnly
                     && reserve::release_unopened(&*options.vfs, directory) =>
             {
                 Self::open_once(directory, options, access)
@@ -79,9 +79,10 @@ impl Handle {
             obsolete: Arc::default(),
             counters: Arc::new(Counters::new()),
             poison: Arc::default(),
+            access,
         };
         let opened = match access {
-            Access::ReadWrite => open::open(&parts)?,
+            Access::ReadWrite | Access::Repair => open::open(&parts)?,
             Access::ReadOnly => open::open_read_only(&parts)?,
         };
         let Parts {
@@ -154,7 +155,7 @@ impl Handle {
             instance: Mutex::default(),
             options,
         });
-        if access == Access::ReadWrite {
+        if access != Access::ReadOnly {
             engine.begin_first_log(opened.last_log)?;
             engine.flush_long_chain()?;
             let manifest_bytes = engine.catalog.manifest_bytes();

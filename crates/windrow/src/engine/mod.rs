@@ -47,6 +47,7 @@ mod keyspace;
 mod locks;
 mod reads;
 mod recovery;
+mod repair;
 mod snapshots;
 mod throttling;
 mod transaction;
@@ -75,6 +76,8 @@ pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
+pub(crate) use repair::repair;
+pub use repair::report::{Loss, ManifestUse, RepairReport, RepairedKeyspace};
 pub(crate) use snapshots::{HeldPoint, SnapshotPoint};
 pub use throttling::memory::MemoryUse;
 pub(crate) use transaction::{
@@ -140,6 +143,8 @@ pub(crate) struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,
+    /// As `ReadWrite`, by the repair that has marked the folder as unfinished.
+    Repair,
     /// The engine writes nothing, not even by jobs.
     ReadOnly,
 }

@@ -39,7 +39,7 @@ pub(crate) use new_folder::NewFolder;
 pub(crate) use obsolete::Obsolete;
 pub(crate) use reference_changes::ReferenceChanges;
 pub(crate) use state::ManifestState;
-pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
+pub(crate) use store::{ManifestStore, manifest_length, read_current, read_edits, read_manifest};
 pub(crate) use value_files::ValueFiles;
 pub(crate) use values::{ValueFileKind, ValueFileState, ValueLogUsage, ValueState};
 pub(crate) use version::Version;

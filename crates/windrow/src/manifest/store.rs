@@ -48,34 +48,89 @@ pub(crate) fn read_manifest(
     let Some(Current { number, length }) = read_current(vfs, directory)? else {
         return Ok(None);
     };
+    let read = read_edits(vfs, directory, number, u64::MAX)?;
+    // The length in CURRENT was durable (I1); it includes the snapshot.
+    let fault = match (read.fault, read.state) {
+        (None, Some(mut state)) if read.end >= length => {
+            state.pack();
+            return Ok(Some((number, state)));
+        }
+        (Some(fault), _) => fault,
+        (None, _) => lost_edits(number, read.end),
+    };
+    Err(fault)
+}
+
+/// What the edits of a manifest say up to the first fault.
+#[derive(Debug)]
+pub(crate) struct ReadEdits {
+    /// `None` if not even the snapshot is sound.
+    pub(crate) state: Option<ManifestState>,
+    /// Where the edits end.
+    pub(crate) end: u64,
+    /// Why they end there, unless the manifest may end there.
+    pub(crate) fault: Option<Error>,
+}
+
+/// Reads the edits of manifest `number` that begin before `until`.
+///
+/// # Errors
+/// `Corruption` if the file is missing; `Unsupported` for a newer format; `Io`.
+pub(crate) fn read_edits(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    number: FileNumber,
+    until: u64,
+) -> Result<ReadEdits> {
     let name = FileName::Manifest(number).to_string();
     let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
-    let mut state = ManifestState::default();
-    let mut is_first = true;
+    let mut state = None;
     while let Some(record) = reader.next()? {
-        let payload_offset = record.payload_offset();
-        let edit =
-            Edit::decode(record.payload).map_err(|error| error.in_file(&name, payload_offset))?;
-        if is_first && edit.records.first() != Some(&Record::FormatVersion) {
-            let what = "the first record is not a format version";
-            return Err(Error::corruption(&name, payload_offset, what));
+        let (offset, payload_offset) = (record.offset, record.payload_offset());
+        if offset >= until {
+            break;
         }
-        is_first = false;
-        state
-            .apply(&edit)
-            .map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))?;
+        let edit =
+            Edit::decode(record.payload).map_err(|error| error.in_file(&name, payload_offset));
+        let applied = edit.and_then(|edit| {
+            let begins = edit.records.first() == Some(&Record::FormatVersion);
+            if state.is_none() && !begins {
+                let what = "the first record is not a format version";
+                return Err(Error::corruption(&name, payload_offset, what));
+            }
+            let state = state.get_or_insert_with(ManifestState::default);
+            let applied = state.apply(&edit);
+            applied.map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))
+        });
+        match applied {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
+            Err(error) => {
+                // The state is of no use after an edit that does not fit.
+                let before = match offset {
+                    0 => None,
+                    _ => read_edits(vfs, directory, number, offset)?.state,
+                };
+                return Ok(ReadEdits {
+                    state: before,
+                    end: offset,
+                    fault: Some(error),
+                });
+            }
+        }
     }
     let end = reader.end()?;
-    // The length in CURRENT was durable (I1); it includes the snapshot.
-    if is_first || end.offset < length || end.action(false) == TailAction::Corruption {
-        return Err(Error::corruption(
-            &name,
-            end.offset,
-            "durable edits are lost",
-        ));
-    }
-    state.pack();
-    Ok(Some((number, state)))
+    let is_lost = state.is_none() || end.action(false) == TailAction::Corruption;
+    Ok(ReadEdits {
+        state,
+        end: end.offset,
+        fault: is_lost.then(|| lost_edits(number, end.offset)),
+    })
+}
+
+fn lost_edits(number: FileNumber, offset: u64) -> Error {
+    let name = FileName::Manifest(number).to_string();
+    Error::corruption(&name, offset, "durable edits are lost")
 }
 
 /// The bytes of manifest `number`.

@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use crate::base::key::compare_entries;
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{Error, ErrorKind, FileNumber, RangeTombstone, Result, SegmentId, Trailer};
+use crate::base::{
+    Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstone, Result, SegmentId, Trailer,
+};
 use crate::block::BlockBuilder;
 use crate::block::stored::{Place, TRAILER_BYTES, seal};
 use crate::codec::Compression;
@@ -69,6 +71,7 @@ pub(crate) struct TableWriter {
     ends_at_last_key: bool,
     /// See [`LogReferences`].
     generation: FileNumber,
+    keyspace: Option<KeyspaceId>,
     last_key: Vec<u8>,
     last_sequence: u64,
     /// Where the segment begins.
@@ -190,6 +193,13 @@ impl TableWriter {
         self
     }
 
+    /// Records that the segment is of `keyspace`.
+    #[must_use]
+    pub(crate) fn of_keyspace(mut self, keyspace: KeyspaceId) -> Self {
+        self.keyspace = Some(keyspace);
+        self
+    }
+
     /// Records the newest GC output that the pointers of the entries can lead to (see [`LogReferences`]).
     #[must_use]
     pub(crate) fn with_generation(mut self, generation: FileNumber) -> Self {
@@ -218,6 +228,7 @@ impl TableWriter {
             expiring: ExpiringTally::default(),
             ends_at_last_key: false,
             generation: FileNumber(0),
+            keyspace: None,
             last_key: Vec::new(),
             last_sequence: 0,
             output,
@@ -414,6 +425,7 @@ impl TableWriter {
         let properties = Properties {
             largest: self.largest().into(),
             ranges,
+            keyspace: self.keyspace,
             expiring: self.expiring.finish(),
             filter_bytes: filters.iter().map(|unit| unit.length).sum(),
             blocks: self.index.blocks(),

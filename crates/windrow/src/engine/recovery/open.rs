@@ -28,13 +28,13 @@ use std::sync::Arc;
 use super::recovered_values::Recovery;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
-use crate::engine::Engine;
 use crate::engine::catalog::Catalog;
 use crate::engine::commit::wal::WalChain;
 use crate::engine::counters::Counters;
 use crate::engine::errors::poison::Poison;
 use crate::engine::keyspace::KeyspaceCore;
 use crate::engine::throttling::memory::Memory;
+use crate::engine::{Access, Engine};
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
@@ -76,6 +76,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) obsolete: Arc<Obsolete>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) poison: Arc<Poison>,
+    pub(crate) access: Access,
 }
 
 /// Opens the database of `parts`.
@@ -86,6 +87,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let vfs = &options.vfs;
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
+    check_finished(directory, &files, parts.access)?;
     let mut state = match read_manifest(&**vfs, directory)? {
         Some(_) if options.error_if_exists => {
             return Err(Error::new(
@@ -169,6 +171,10 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
+    // A missing folder has no lock.
+    if lock.is_some() {
+        check_finished(directory, &list(&**vfs, directory)?, parts.access)?;
+    }
     let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
         return Err(no_database(directory));
     };
@@ -195,6 +201,16 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
             Arc::clone(&parts.poison),
         ),
     })
+}
+
+/// Refuses a folder that a repair has not finished. Only that repair opens it.
+fn check_finished(directory: &Path, files: &BTreeSet<FileName>, access: Access) -> Result<()> {
+    if access == Access::Repair || !files.contains(&FileName::Repairing) {
+        return Ok(());
+    }
+    let what = "a repair into this folder has not ended; remove the folder and repair again";
+    let error = Error::corruption(&FileName::Repairing.to_string(), 0, what);
+    Err(error.context(directory.display()))
 }
 
 fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {
@@ -346,7 +362,7 @@ fn prepare_directory(
         .map_err(|error| lock_failure(directory, error))
 }
 
-pub(super) fn lock_failure(directory: &Path, error: io::Error) -> Error {
+pub(in crate::engine) fn lock_failure(directory: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
         let holder = error.get_ref().map(|holder| format!(" in {holder}"));
         let message = format!(
@@ -360,7 +376,7 @@ pub(super) fn lock_failure(directory: &Path, error: io::Error) -> Error {
 }
 
 /// Whether an error of a list says that the folder does not exist.
-pub(super) fn is_missing_folder(error: &io::Error) -> bool {
+pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -372,13 +388,13 @@ fn is_foreign(name: &str) -> bool {
     !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
 }
 
-fn no_database(directory: &Path) -> Error {
+pub(in crate::engine) fn no_database(directory: &Path) -> Error {
     let message = format!("there is no database in {}", directory.display());
     Error::new(ErrorKind::NotFound, message)
 }
 
 /// The files of the engine in the folder.
-pub(super) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
+pub(in crate::engine) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
     let names = vfs
         .list(directory)
         .map_err(|error| Error::io("list", directory, error))?;
@@ -409,7 +425,7 @@ fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> 
 /// Checks that the manifest names every log with records. A log is named durably before its first
 /// record, so a newer log without a name means that the manifest has lost edits. Logs older than the
 /// manifest are leftovers of a recovery that dropped them.
-fn check_unnamed_logs(
+pub(in crate::engine) fn check_unnamed_logs(
     vfs: &dyn Vfs,
     directory: &Path,
     manifest: FileNumber,
@@ -499,8 +515,10 @@ fn remove_unnamed_files(
     let named: BTreeSet<FileName> = catalog.with_state(|state| named_files(state).collect());
     for file in files {
         // `files` was listed before the new manifest was made, so every manifest in it is old.
-        let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
-            || named.contains(file);
+        let is_kept = matches!(
+            file,
+            FileName::Current | FileName::Lock | FileName::Reserve | FileName::Repairing
+        ) || named.contains(file);
         if !is_kept {
             drop(vfs.remove(&directory.join(file.to_string())));
         }

@@ -25,7 +25,7 @@ use crate::log::{LogReader, TailAction, WalHeader};
 use crate::manifest::names::FileName;
 use crate::vfs::Vfs;
 
-fn wal_name(number: FileNumber) -> String {
+pub(in crate::engine) fn wal_name(number: FileNumber) -> String {
     FileName::Wal(number).to_string()
 }
 
@@ -180,7 +180,7 @@ fn lost_value(number: FileNumber, offset: u64) -> Error {
 
 /// The header of a log. `None` if it has no sound header: the log was prepared and never begun, or its
 /// bytes are lost.
-pub(super) fn read_header(
+pub(in crate::engine) fn read_header(
     vfs: &dyn Vfs,
     directory: &Path,
     number: FileNumber,
@@ -231,7 +231,7 @@ fn check_predecessor(
 
 /// Whether a log after the one at `index` proves that the chain was once durable beyond `end` of that
 /// log.
-fn proof_beyond(
+pub(in crate::engine) fn proof_beyond(
     vfs: &dyn Vfs,
     directory: &Path,
     recorded: &RecordedLogs,
