@@ -10,7 +10,7 @@
 
 use crate::random::combine;
 use crate::runtime::UNIX_TIME_START;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_64;
@@ -221,6 +221,23 @@ impl Model {
         living(self.written(count), self.moment)
     }
 
+    /// Whether one commit alone may have changed each of these keys, in any keyspace.
+    pub fn is_of_one_commit(&self, keys: &BTreeSet<Vec<u8>>) -> bool {
+        let changes = |key: &Vec<u8>, changed: &[u8], effect: &Effect| match effect {
+            Effect::DeleteRange(end) => {
+                key[..] >= *changed && (end.is_empty() || key < end) || key[..] == *changed
+            }
+            _ => key[..] == *changed,
+        };
+        let by = |changed: &[Change], key: &Vec<u8>| {
+            changed
+                .iter()
+                .any(|(_, it, effect)| changes(key, it, effect))
+        };
+        let mut commits = self.commits.iter().map(|(changed, _)| changed);
+        commits.any(|changed| keys.iter().all(|key| by(changed, key)))
+    }
+
     /// The state after `count` commits, with what has expired.
     fn written(&self, count: usize) -> Contents {
         let mut contents = self.base.clone();
@@ -341,11 +358,26 @@ fn change<'a>(entries: &'a mut Entries, key: &[u8], effect: &Effect) -> Option<&
     entries.get(key)
 }
 
+/// The keyspaces and the keys in which two contents differ.
+pub fn differing_keys(expected: &Contents, found: &Contents) -> Vec<(String, Vec<u8>)> {
+    let all = expected.iter().chain(found);
+    let keys: BTreeSet<(&String, &Vec<u8>)> = all
+        .flat_map(|(name, entries)| entries.keys().map(move |key| (name, key)))
+        .collect();
+    let value = |contents: &Contents, (name, key): (&String, &Vec<u8>)| -> Option<Vec<u8>> {
+        contents.get(name)?.get(key).cloned()
+    };
+    let differ = |place: &(&String, &Vec<u8>)| value(expected, *place) != value(found, *place);
+    let keys = keys.into_iter().filter(differ);
+    keys.map(|(name, key)| (name.clone(), key.clone()))
+        .collect()
+}
+
 /// The differences of two contents, one sentence each.
 pub fn differences(expected: &Contents, found: &Contents) -> Vec<String> {
     let mut sentences = Vec::new();
     let empty = Entries::new();
-    let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let names: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     for name in names {
         let left = expected.get(name).unwrap_or(&empty);
         let right = found.get(name).unwrap_or(&empty);

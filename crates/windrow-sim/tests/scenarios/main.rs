@@ -32,5 +32,6 @@ mod page_cache;
 mod poisoning;
 mod read_folds;
 mod read_only;
+mod repair;
 mod stalls;
 mod value_logs;
