@@ -142,6 +142,27 @@ fn without_a_manifest_keyspaces_have_numbers_and_the_newest_versions() {
 }
 
 #[test]
+fn without_a_manifest_bulk_loaded_entries_stay_beside_others_and_are_the_oldest() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let main = db.keyspace("main").unwrap();
+    let loaded = (0..100_u32).map(|key| (key.to_be_bytes(), value(key)));
+    main.bulk_load(loaded).unwrap();
+    for key in 50..1000_u32 {
+        main.insert(key.to_be_bytes(), value(key + 1)).unwrap();
+    }
+    main.remove(70_u32.to_be_bytes()).unwrap();
+    let expected = contents(&db);
+    drop(main);
+    db.close().unwrap();
+    remove(&disk, &["CURRENT", ".manifest"]);
+    repair(&disk).unwrap();
+    let db = open_new(&disk).unwrap();
+    assert_eq!(contents(&db)["keyspace-1"], expected["main"]);
+    check_sound(&db);
+}
+
+#[test]
 fn a_manifest_without_its_last_edits_still_names_the_keyspaces() {
     let (disk, expected) = closed_database();
     let manifest = disk.image().files_with("manifest").pop().unwrap();

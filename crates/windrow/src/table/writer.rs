@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
-//!   bug of the caller and panics before it reaches the disk.
+//!   bug of the caller and panics before it reaches the disk. Either all entries have a sequence number or none has.
 //! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, the index, and the references by
 //!   value file. None of them grows with the database beyond what the entries of a table take.
 //! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that a reader
@@ -15,7 +15,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::key::compare_entries;
+use crate::base::key::{UNNUMBERED, compare_entries};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstone, Result, SegmentId, Trailer,
@@ -375,6 +375,11 @@ impl TableWriter {
     /// directory of a new file. There must be an entry. Returns the file with this segment.
     pub(crate) fn finish(mut self) -> Result<WrittenTable> {
         assert!(self.properties.entries > 0, "a table needs an entry");
+        let numbers = (self.properties.sequence_min, self.properties.sequence_max);
+        assert!(
+            numbers.0 != UNNUMBERED || numbers.1 == UNNUMBERED,
+            "a table mixes entries with and without numbers"
+        );
         self.finish_block(None)?;
 
         let mut filters = [Handle::default(); FILTER_UNITS_MAX];

@@ -40,7 +40,7 @@ use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
 use crate::options::Options;
 use crate::vfs::{LockGuard, Vfs};
 use logs::{Folder, Logs};
-use output::{Merge, sources};
+use output::{Merge, OLDEST, sources};
 use report::{RepairReport, RepairedKeyspace};
 use sort::{Sorter, is_valid};
 use survey::Survey;
@@ -104,7 +104,7 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         newest = newest.max(survey.newest_in_tables(id));
     }
     for segment in &unnamed {
-        newest = newest.max(segment.sequence_max(vfs, from)?);
+        newest = newest.max(segment.sequence_max(vfs, from)?).max(OLDEST);
     }
 
     let state = new_state(&survey, &names, newest)?;

@@ -5,7 +5,8 @@
 //!
 //! I1. If the value that decides about a key is lost, the key is lost: no older version takes its place, and no operands
 //!     without their base.
-//! I2. Memory is bounded by the read buffers of the sources, and the value and the operands of one key.
+//! I2. An entry without a number is older than all others of its key, and gets the smallest number.
+//! I3. Memory is bounded by the read buffers of the sources, and the value and the operands of one key.
 //!
 //! Concurrency: one thread.
 
@@ -16,7 +17,7 @@ use super::report::{Loss, RepairReport};
 use super::sort::rank;
 use super::values::OldValues;
 use crate::base::expiry::{EXPIRY_BYTES, put_expiring, split_expiring};
-use crate::base::key::SEQUENCE_MAX;
+use crate::base::key::{SEQUENCE_MAX, UNNUMBERED};
 use crate::base::sync::Shared;
 use crate::base::{
     Cursor as _, ErrorKind, KeyspaceId, Kind, RangeTombstones, Result, SequenceNumber, Trailer,
@@ -25,6 +26,9 @@ use crate::engine::ingestion::bulk_load::BulkWriter;
 use crate::manifest::FileHandle;
 use crate::read::run::{Run, RunCursor};
 use crate::table::{OpenTables, SequentialCursor};
+
+/// The number that an entry without one gets: no other number is older.
+pub(super) const OLDEST: SequenceNumber = 1;
 
 type Source = RunCursor<SequentialCursor>;
 
@@ -116,10 +120,13 @@ impl Merge<'_> {
         let mut last = None;
         while let Some(source) = self.newest_at(key) {
             let trailer = self.sources[source].trailer();
-            let sequence = trailer.sequence();
+            let sequence = trailer.sequence().max(OLDEST); // I2
             let is_repeated = last == Some(sequence) && !trailer.is_range_tombstone();
             let counts = !is_over && !is_repeated && sequence <= self.newest;
-            if counts && sequence < deleted {
+            let is_unplaced = trailer.sequence() == UNNUMBERED && is_repeated;
+            if is_unplaced && !is_over {
+                self.lose_unplaced(key);
+            } else if counts && trailer.sequence() < deleted {
                 is_over = true;
             } else if counts {
                 is_over = self.take(key, source, &mut kept)?;
@@ -132,6 +139,18 @@ impl Merge<'_> {
             arrive(source)?;
         }
         Ok(kept)
+    }
+
+    /// Reports an entry without a number beside one that has the smallest.
+    fn lose_unplaced(&mut self, key: &[u8]) {
+        self.report.lose(Loss {
+            what: "the place of a bulk-loaded entry in the commit order is unknown, and another entry has the oldest one"
+                .to_owned(),
+            keyspace: Some(self.name.to_owned()),
+            from: Some(key.to_vec()),
+            to: Some(key.to_vec()),
+            ..Loss::default()
+        });
     }
 
     /// The source with the newest version of `key`; of equals the one that decides most.
@@ -154,6 +173,8 @@ impl Merge<'_> {
     fn take(&self, key: &[u8], source: usize, kept: &mut Kept) -> Result<bool> {
         let source = &self.sources[source];
         let (trailer, stored) = (source.trailer(), source.value());
+        let sequence = trailer.sequence().max(OLDEST); // I2
+        let trailer = Trailer::new(sequence, trailer.kind());
         let mut value = Vec::new();
         match trailer.kind() {
             Kind::RangeTombstone => return Ok(false),

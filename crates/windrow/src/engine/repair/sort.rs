@@ -1,7 +1,7 @@
 //! Entries in any order, as sorted runs in the folder of the new database: what damaged tables and logs have left.
 //!
 //! The entries keep their sequence numbers, and their pointers into the old value files. A run is a temporary table,
-//! which no edit names.
+//! which no edit names. Entries without a number get runs of their own: in a table either all entries have one or none has.
 //!
 //! I1. Memory is bounded by the given bytes and one entry.
 //! I2. A run has one entry for each key and number: of two, the one that decides more. A fold has the number of its newest
@@ -13,6 +13,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use crate::base::expiry::{EXPIRY_BYTES, split_expiring};
+use crate::base::key::UNNUMBERED;
 use crate::base::limits::{KEY_BYTES_MAX, RANGE_END_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
 use crate::base::range_tombstones::is_range;
 use crate::base::sync::Shared;
@@ -38,6 +39,13 @@ struct Place {
     key_bytes: u32,
     stored_bytes: u32,
     trailer: Trailer,
+}
+
+impl Place {
+    /// What all entries of a run have in common: the keyspace, and whether they have numbers.
+    fn run(&self) -> (KeyspaceId, bool) {
+        (self.keyspace, self.trailer.sequence() == UNNUMBERED)
+    }
 }
 
 /// Sorts entries.
@@ -160,8 +168,8 @@ impl<'e> Sorter<'e> {
                 rank(place.trailer.kind()),
             )
         };
-        let by_keyspace = left.keyspace.cmp(&right.keyspace);
-        let by_key = by_keyspace.then_with(|| self.parts(left).0.cmp(self.parts(right).0));
+        let by_run = left.run().cmp(&right.run());
+        let by_key = by_run.then_with(|| self.parts(left).0.cmp(self.parts(right).0));
         by_key.then_with(|| order(left).cmp(&order(right)))
     }
 
@@ -171,11 +179,11 @@ impl<'e> Sorter<'e> {
         entries.sort_by(|left, right| self.compare(*left, *right));
         // I2.
         entries.dedup_by(|right, left| {
-            let is_same = left.keyspace == right.keyspace
+            let is_same = left.run() == right.run()
                 && left.trailer.sequence() == right.trailer.sequence();
             is_same && self.parts(*left).0 == self.parts(*right).0
         });
-        for run in entries.chunk_by(|left, right| left.keyspace == right.keyspace) {
+        for run in entries.chunk_by(|left, right| left.run() == right.run()) {
             let number = FileNumber(self.engine.allocate_id()?);
             let segment = SegmentId(self.engine.allocate_id()?);
             let options = TableOptions {
