@@ -224,6 +224,37 @@ fn a_hole_in_a_log_loses_one_record_and_no_operand_counts_twice() {
     }
 }
 
+#[test]
+fn entries_keep_their_order_over_two_holes_of_unknown_length() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let main = db.keyspace("main").unwrap();
+    let log = disk.image().files_with("wal").pop().unwrap();
+    let mut ends = Vec::new();
+    for number in 0..40_u32 {
+        match number {
+            26 => main.insert("key", "old").unwrap(),
+            34 => main.insert("key", "new").unwrap(),
+            _ => main.insert(number.to_be_bytes(), "value").unwrap(),
+        }
+        ends.push(disk.image().read(&log).unwrap().len());
+    }
+    drop(main);
+    db.close().unwrap();
+    // Two records that are beside each other do not say how many entries they had.
+    disk.edit(|image| {
+        for number in [10, 11, 32, 33] {
+            image.flip(&log, ends[number] - 1, 1).unwrap();
+        }
+    });
+    let report = repair(&disk).unwrap();
+    assert_eq!(report.manifest, ManifestUse::Whole);
+    assert_eq!(report.losses.len(), 2, "{report:?}");
+    let main = open_new(&disk).unwrap().keyspace("main").unwrap();
+    assert_eq!(main.get("key").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(entries(&main).len(), 35);
+}
+
 /// Bytes of a large value that cannot be compressed.
 fn noise(seed: u32) -> Vec<u8> {
     let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));

@@ -6,7 +6,7 @@
 //! - the base of the next log, if the stretch reaches up to that log: the numbers count back from it;
 //! - the number of entries in the hole, if its bytes still read as one whole batch although their checksum fails.
 //!
-//! Without either, the entries keep their order among each other. They count only for keyspaces of which no table holds
+//! Without either, the entries keep their order among each other, also over several holes. They count only for keyspaces of which no table holds
 //! an entry that is newer than the last one before the hole: for these they are the newest ones whatever their numbers are.
 //!
 //! Concurrency: one thread.
@@ -47,7 +47,7 @@ struct Stretch {
     /// The number of its first entry; only a number in the right order, unless it `is_sure`.
     first: SequenceNumber,
     is_sure: bool,
-    /// The last number that is known to be older.
+    /// A number that all of its entries are known to be above.
     after: SequenceNumber,
 }
 
@@ -111,7 +111,8 @@ impl Logs {
 
     /// Numbers the entries of all stretches.
     fn number(&mut self) {
-        // The number of the next entry, if it is known, and the last number that is known.
+        // The number of the next entry, if it is known, and one that no later entry can have: the last known number, or, behind
+        // entries whose numbers are not known, the smallest that their last one can have.
         let (mut next, mut known) = (None, 0);
         for index in 0..self.stretches.len() {
             let following = self.stretches.get(index + 1).and_then(|it| it.base);
@@ -135,7 +136,7 @@ impl Logs {
                 hole.sequences = Some((known + 1, first - 1));
             }
             next = first.map(|first| first.saturating_add(stretch.entries));
-            known = next.map_or(known, |next| known.max(next - 1));
+            known = known.max(stretch.first.saturating_add(stretch.entries) - 1);
         }
     }
 
@@ -216,7 +217,7 @@ struct Log<'a> {
     index: usize,
     /// Whether the manifest is: then history may end before the last sound record.
     is_whole: bool,
-    /// The number and the base of the log that the manifest has begun with.
+    /// The number and the base of the log that an open has begun with the manifest.
     first_log: Option<(FileNumber, SequenceNumber)>,
 }
 
