@@ -26,7 +26,7 @@ pub(super) struct Survey {
     pub(super) state: ManifestState,
     pub(super) manifest: ManifestUse,
     pub(super) files: BTreeSet<FileName>,
-    /// The log with which the manifest began, and the number of its first entry. An open begins both.
+    /// The log that an open has begun with the manifest, and the number of its first entry.
     pub(super) first_log: Option<(FileNumber, SequenceNumber)>,
     /// What is wrong with `CURRENT` and the manifest.
     pub(super) losses: Vec<Loss>,
@@ -103,8 +103,9 @@ impl Survey {
                 self.lose(what, file, Some(read.end));
             }
             let snapshot = read_edits(vfs, folder, number, 1)?.state;
-            self.first_log =
-                snapshot.map(|snapshot| (FileNumber(number.0 + 1), snapshot.last_sequence() + 1));
+            self.first_log = snapshot
+                .filter(is_of_open)
+                .map(|snapshot| (FileNumber(number.0 + 1), snapshot.last_sequence() + 1));
             self.state = state;
             self.manifest = if lost || is_behind || is_other {
                 ManifestUse::Part
@@ -217,4 +218,11 @@ impl Survey {
             None => format!("keyspace-{id}"),
         }
     }
+}
+
+/// Whether a manifest that begins with `snapshot` was begun by an open: then the last log has ended. At a later time one
+/// is in use, and the manifest does not know its last number.
+fn is_of_open(snapshot: &ManifestState) -> bool {
+    let last = snapshot.logs.last();
+    last.is_none_or(|log| snapshot.log_ends.contains_key(log))
 }
