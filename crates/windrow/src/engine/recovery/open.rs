@@ -171,14 +171,12 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
-    // A missing folder has no lock.
-    if lock.is_some() {
-        check_finished(directory, &list(&**vfs, directory)?, parts.access)?;
-    }
     let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
         return Err(no_database(directory));
     };
     let files = list(&**vfs, directory)?;
+    // A repair that has ended early may have left no lock.
+    check_finished(directory, &files, parts.access)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, parts)?;
