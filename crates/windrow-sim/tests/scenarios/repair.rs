@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow::operators::Append;
-use windrow::{Db, ErrorKind, ManifestUse, Options, RepairReport, Result};
+use windrow::{Db, ErrorKind, ManifestUse, Options, RepairReport, Result, TableWriter};
 use windrow_sim::disk::{Fault, Image, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -160,6 +160,52 @@ fn without_a_manifest_bulk_loaded_entries_stay_beside_others_and_are_the_oldest(
     let db = open_new(&disk).unwrap();
     assert_eq!(contents(&db)["keyspace-1"], expected["main"]);
     check_sound(&db);
+}
+
+#[test]
+fn without_a_manifest_a_table_without_its_footer_is_a_loss() {
+    let (disk, _) = closed_database();
+    remove(&disk, &["CURRENT", ".manifest"]);
+    let table = disk.image().files_with("table").pop().unwrap();
+    let bytes = disk.image().read(&table).unwrap();
+    disk.edit(|image| image.write(&table, &bytes[..bytes.len() - 1]).unwrap());
+    let report = repair(&disk).unwrap();
+    let name = table.file_name().unwrap().to_str();
+    let is_reported = report
+        .losses
+        .iter()
+        .any(|loss| loss.file.as_deref() == name);
+    assert!(is_reported, "{report:?}");
+    check_sound(&open_new(&disk).unwrap());
+}
+
+#[test]
+fn tables_that_do_not_say_their_keyspace_join_no_other() {
+    const EXTERNAL: &str = "/data/external";
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let [first, second] = ["main", "other"].map(|name| db.keyspace(name).unwrap());
+    let mut writer = TableWriter::create(EXTERNAL, &options(&disk)).unwrap();
+    writer.insert("both", "ingested").unwrap();
+    writer.finish().unwrap();
+    db.ingest([(&first, EXTERNAL)]).unwrap();
+    first.insert("first", "1").unwrap();
+    second.insert("both", "2").unwrap();
+    drop((first, second));
+    db.flush().unwrap();
+    db.close().unwrap();
+    remove(&disk, &["CURRENT", ".manifest", ".wal"]);
+    repair(&disk).unwrap();
+    let found = contents(&open_new(&disk).unwrap());
+    let entry = |key: &str, value: &str| Entries::from([(key.into(), value.into())]);
+    assert_eq!(found["keyspace-1"], entry("first", "1"));
+    assert_eq!(found["keyspace-2"], entry("both", "2"));
+    let own: Vec<_> = found
+        .keys()
+        .filter(|name| name.starts_with("table-"))
+        .collect();
+    assert_eq!((own.len(), found.len()), (1, 3), "{own:?}");
+    assert_eq!(found[own[0]], entry("both", "ingested"));
 }
 
 #[test]

@@ -44,7 +44,7 @@ use output::{Merge, OLDEST, sources};
 use report::{RepairReport, RepairedKeyspace};
 use sort::{Sorter, is_valid};
 use survey::Survey;
-use tables::{OldTables, UnnamedSegment, unnamed_segments};
+use tables::{OldTables, UnnamedSegment, free_name, unnamed_segments};
 use values::OldValues;
 
 /// The memory in which entries are sorted, in bytes, unless the memory budget is small.
@@ -93,11 +93,19 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
             Ok(())
         },
     )?;
-    names.extend(ids.iter().map(|id| (*id, survey.name(*id))));
-    let unnamed = unnamed_segments(vfs, from, &survey, &mut names)?;
+    let known = survey.state.keyspaces.iter();
+    names.extend(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
+    let name_of = |id: KeyspaceId, names: &mut BTreeMap<KeyspaceId, String>| {
+        if !names.contains_key(&id) {
+            names.insert(id, free_name(names, format!("keyspace-{id}")));
+        }
+    };
+    ids.iter().for_each(|id| name_of(*id, &mut names));
+    let mut losses = Vec::new();
+    let unnamed = unnamed_segments(vfs, from, &survey, &mut names, &mut losses)?;
+    losses.into_iter().for_each(|loss| report.lose(loss));
     for segment in &unnamed {
-        let id = segment.keyspace();
-        names.entry(id).or_insert_with(|| survey.name(id));
+        name_of(segment.keyspace(), &mut names);
     }
     let mut newest = survey.state.last_sequence().max(logs.last_sequence());
     for &id in survey.state.keyspaces.keys() {

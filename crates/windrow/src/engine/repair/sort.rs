@@ -179,8 +179,8 @@ impl<'e> Sorter<'e> {
         entries.sort_by(|left, right| self.compare(*left, *right));
         // I2.
         entries.dedup_by(|right, left| {
-            let is_same = left.run() == right.run()
-                && left.trailer.sequence() == right.trailer.sequence();
+            let is_same =
+                left.run() == right.run() && left.trailer.sequence() == right.trailer.sequence();
             is_same && self.parts(*left).0 == self.parts(*right).0
         });
         for run in entries.chunk_by(|left, right| left.run() == right.run()) {

@@ -210,14 +210,6 @@ impl Survey {
         let newest = tables.map(|table| table.sequence_max()).max();
         newest.unwrap_or(0).max(self.flushed(id))
     }
-
-    /// The name of keyspace `id` in the new database.
-    pub(super) fn name(&self, id: KeyspaceId) -> String {
-        match self.state.keyspaces.get(&id) {
-            Some(keyspace) => keyspace.name.clone(),
-            None => format!("keyspace-{id}"),
-        }
-    }
 }
 
 /// Whether a manifest that begins with `snapshot` was begun by an open: then the last log has ended. At a later time one
@@ -225,4 +217,21 @@ impl Survey {
 fn is_of_open(snapshot: &ManifestState) -> bool {
     let last = snapshot.logs.last();
     last.is_none_or(|log| snapshot.log_ends.contains_key(log))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ManifestState, is_of_open};
+    use crate::base::FileNumber;
+
+    #[test]
+    fn a_manifest_that_began_while_a_log_was_in_use_is_of_no_open() {
+        let mut state = ManifestState::default();
+        assert!(is_of_open(&state));
+        state.logs.insert(FileNumber(3));
+        state.log_ends.insert(FileNumber(3), 100);
+        assert!(is_of_open(&state));
+        state.logs.insert(FileNumber(4));
+        assert!(!is_of_open(&state));
+    }
 }

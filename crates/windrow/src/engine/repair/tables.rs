@@ -23,7 +23,8 @@ use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, Obsolete};
 use crate::options::BlockSource;
 use crate::table::{
-    FileMeta, OpenTables, SegmentMeta, SegmentPlace, TableContext, TableFiles, find_segments,
+    FileMeta, OpenTables, SEGMENT_ALIGNMENT, SegmentMeta, SegmentPlace, TableContext, TableFiles,
+    find_segments,
 };
 use crate::vfs::{File, OpenMode, Vfs};
 
@@ -46,7 +47,8 @@ pub(super) struct UnnamedSegment {
 }
 
 /// The segments that no manifest describes, in tables of which it may have lost the description. A table that does not say
-/// of which keyspace it is gets one of its own, from `next` on; `names` gets their names.
+/// of which keyspace it is gets one of its own, above all others; `names` gets its name. Bytes of tables that belong to no
+/// segment are `losses`.
 ///
 /// # Errors
 /// `Io`.
@@ -55,6 +57,7 @@ pub(super) fn unnamed_segments(
     folder: &std::path::Path,
     survey: &Survey,
     names: &mut BTreeMap<KeyspaceId, String>,
+    losses: &mut Vec<Loss>,
 ) -> Result<Vec<UnnamedSegment>> {
     let mut found = Vec::new();
     if survey.is_whole() {
@@ -66,17 +69,29 @@ pub(super) fn unnamed_segments(
             known.insert(table.number, (id, Arc::clone(table)));
         }
     }
-    let mut next = names
-        .keys()
-        .next_back()
-        .map_or(1, |last| last.0.saturating_add(1));
+    let mut untagged = Vec::new();
     for file in &survey.files {
         let FileName::Table(number) = *file else {
             continue;
         };
         let source = open(vfs, folder, number)?;
         let named = known.get(&number);
-        for place in find_segments(&*source, &file.to_string(), number)? {
+        let places = find_segments(&*source, &file.to_string(), number)?;
+        let length = source.length();
+        let length = length.map_err(|error| Error::read(&file.to_string(), 0, error))?;
+        let segments = named
+            .into_iter()
+            .flat_map(|(_, table)| table.segments.iter());
+        let covered = segments.map(|segment| (segment.offset, segment.end()));
+        let covered = covered.chain(places.iter().map(|place| (place.offset, place.end)));
+        let uncovered = uncovered(covered.collect(), length);
+        losses.extend(uncovered.into_iter().map(|offset| Loss {
+            what: "no sound footer describes this part of the table, and its entries are not known".to_owned(),
+            file: Some(file.to_string()),
+            offset: Some(offset),
+            ..Loss::default()
+        }));
+        for place in places {
             let is_known = |(_, table): &&(KeyspaceId, Arc<FileMeta>)| {
                 table.segments.iter().any(|it| it.id == place.id)
             };
@@ -89,10 +104,8 @@ pub(super) fn unnamed_segments(
                 (None, Some(id)) if survey.has_keyspace(id) => id,
                 (None, Some(_)) => continue,
                 (None, None) => {
-                    let id = KeyspaceId(next);
-                    next = next.saturating_add(1);
-                    names.insert(id, format!("table-{number}"));
-                    id
+                    untagged.push((number, place));
+                    continue;
                 }
             };
             found.push(UnnamedSegment {
@@ -102,7 +115,48 @@ pub(super) fn unnamed_segments(
             });
         }
     }
+    let last = names.keys().next_back().copied().unwrap_or_default();
+    let tags = found.iter().map(|segment| segment.keyspace);
+    let mut last = tags.fold(last.max(survey.state.last_keyspace), KeyspaceId::max);
+    for of_table in untagged.chunk_by(|left, right| left.0 == right.0) {
+        let table = of_table[0].0;
+        last = KeyspaceId(last.0.saturating_add(1));
+        names.insert(last, free_name(names, format!("table-{table}")));
+        found.extend(of_table.iter().map(|(_, place)| UnnamedSegment {
+            table,
+            keyspace: last,
+            place: place.clone(),
+        }));
+    }
     Ok(found)
+}
+
+/// Where each part of a file of `length` begins that is in none of the segments from `covered`.
+fn uncovered(mut covered: Vec<(u64, u64)>, length: u64) -> Vec<u64> {
+    covered.sort_unstable();
+    let mut parts = Vec::new();
+    let mut end = 0_u64;
+    for (from, to) in covered {
+        // Segments begin at pages.
+        if from > end.next_multiple_of(SEGMENT_ALIGNMENT) {
+            parts.push(end);
+        }
+        end = end.max(to);
+    }
+    if end < length || end == 0 {
+        parts.push(end);
+    }
+    parts
+}
+
+/// `wanted`, or else a name that begins with it and is not in `names`.
+pub(super) fn free_name(names: &BTreeMap<KeyspaceId, String>, wanted: String) -> String {
+    let is_free = |name: &String| !names.values().any(|used| used == name);
+    if is_free(&wanted) {
+        return wanted;
+    }
+    let mut others = (2_u64..).map(|number| format!("{wanted}-{number}"));
+    others.find(is_free).unwrap_or(wanted)
 }
 
 impl UnnamedSegment {
@@ -335,5 +389,37 @@ impl OldTables {
             });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SEGMENT_ALIGNMENT, free_name, uncovered};
+    use crate::base::KeyspaceId;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn parts_of_a_table_without_a_segment_are_found() {
+        const PAGE: u64 = SEGMENT_ALIGNMENT;
+        let two = vec![(0, 500), (PAGE, PAGE + 700)];
+        assert_eq!(uncovered(Vec::new(), 900), [0]);
+        assert_eq!(uncovered(Vec::new(), 0), [0]);
+        assert!(uncovered(two.clone(), PAGE + 700).is_empty());
+        assert_eq!(uncovered(two.clone(), PAGE + 701), [PAGE + 700]);
+        assert_eq!(uncovered(vec![two[1]], PAGE + 700), [0]);
+        assert_eq!(
+            uncovered(vec![two[0], (2 * PAGE, 3 * PAGE)], 3 * PAGE),
+            [500]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let mut names = BTreeMap::new();
+        for (id, expected) in [(1, "table-9"), (2, "table-9-2"), (3, "table-9-3")] {
+            let name = free_name(&names, "table-9".to_owned());
+            assert_eq!(name, expected);
+            names.insert(KeyspaceId(id), name);
+        }
     }
 }
