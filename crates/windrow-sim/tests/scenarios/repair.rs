@@ -163,6 +163,57 @@ fn without_a_manifest_bulk_loaded_entries_stay_beside_others_and_are_the_oldest(
 }
 
 #[test]
+fn a_lost_range_tombstone_brings_nothing_back_outside_of_the_loss() {
+    let disk = SimDisk::new();
+    let mut two_runs = options(&disk);
+    two_runs.keyspace.memtable_bytes = 64 << 10;
+    two_runs.keyspace.file_bytes = 64 << 10;
+    two_runs.keyspace.base_bytes = 64 << 10;
+    two_runs.keyspace.level0_runs = 8;
+    let db = Db::open(FOLDER, two_runs).unwrap();
+    let main = db.keyspace("main").unwrap();
+    for key in 0..200_u32 {
+        main.insert(key.to_be_bytes(), "old").unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let older = disk.image().files_with("table");
+    main.delete_range(&60_u32.to_be_bytes()[..]..&190_u32.to_be_bytes()[..])
+        .unwrap();
+    // Blocks behind that of the tombstone.
+    for key in (60..190_u32).step_by(2) {
+        main.insert(key.to_be_bytes(), &noise(key)[..90]).unwrap();
+    }
+    db.flush().unwrap();
+    let expected = entries(&main);
+    drop(main);
+    db.close().unwrap();
+    let mut damaged = 0;
+    for table in disk.image().files_with("table") {
+        let length = disk.image().read(&table).unwrap().len();
+        let at_most = if older.contains(&table) { 0 } else { length };
+        for at in (0..at_most).step_by(29) {
+            let disk = SimDisk::from_image(disk.image());
+            disk.edit(|image| image.flip(&table, at, 1)).unwrap();
+            let report = repair(&disk).unwrap();
+            damaged += usize::from(!report.is_whole());
+            let found = entries(&open_new(&disk).unwrap().keyspace("main").unwrap());
+            let is_lost = |key: &[u8]| {
+                report.losses.iter().any(|loss| {
+                    let is_above = loss.from.as_deref().is_none_or(|from| from <= key);
+                    is_above && loss.to.as_deref().is_none_or(|to| key <= to)
+                })
+            };
+            for key in (0..200_u32).map(u32::to_be_bytes) {
+                let is_same = found.get(&key[..]) == expected.get(&key[..]);
+                assert!(is_same || is_lost(&key), "{at}: {key:?}, {report:?}");
+            }
+        }
+    }
+    assert!(damaged > 0);
+}
+
+#[test]
 fn without_a_manifest_a_table_without_its_footer_is_a_loss() {
     let (disk, _) = closed_database();
     remove(&disk, &["CURRENT", ".manifest"]);

@@ -4,6 +4,9 @@
 //! a part of it is damaged, blocks are found by trying their lengths: a block begins where the one before it
 //! ends, so a sound one leads to the next. A block that is damaged itself ends such a walk.
 //!
+//! A range tombstone reaches beyond the keys of its block. It is in the block of ranges too, which counts if a data block is
+//! lost. If both are lost, nobody knows how far the lost part reaches.
+//!
 //! Invariants:
 //! - I1. Nothing is passed on that does not lie in a block with a sound checksum.
 //! - I2. Memory is bounded by the largest block, and the work by the bytes of the file and of the walks.
@@ -12,14 +15,18 @@
 
 use crate::base::key::UNNUMBERED;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
-use crate::base::{Error, FileNumber, KeyspaceId, Result, SegmentId, SequenceNumber, Trailer};
+use crate::base::{
+    Error, FileNumber, KeyspaceId, Kind, RangeTombstone, Result, SegmentId, SequenceNumber, Trailer,
+};
 use crate::block::Layout;
 use crate::block::stored::{Place, TRAILER_BYTES, decompress, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::vfs::{File, read_exact_at};
 
-use super::format::{FOOTER_BYTES, Footer, Handle, Properties, SegmentMeta, TopLevelIndex};
+use super::format::{
+    FOOTER_BYTES, Footer, Handle, Properties, SegmentMeta, TopLevelIndex, read_ranges,
+};
 
 /// The longest block that a walk finds: one entry of the largest key and value, and what surrounds them.
 const WALK_BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_IN_PLACE_MAX + 2 * KEY_BYTES_MAX) as u64;
@@ -43,6 +50,8 @@ pub(crate) struct SegmentPlace {
     pub(crate) raise: SequenceNumber,
     /// How many entries it has, if that is known.
     pub(crate) entries: Option<u64>,
+    /// How many of them are range tombstones, if that is known.
+    pub(crate) ranges: Option<u32>,
 }
 
 /// A part of a segment that is lost. Its keys lie between the two, both included, where they are known.
@@ -66,6 +75,7 @@ impl SegmentPlace {
             end: meta.end(),
             raise: meta.sequence_max,
             entries: Some(meta.entries),
+            ranges: Some(meta.range_tombstones),
         }
     }
 
@@ -140,6 +150,9 @@ impl SegmentPlace {
             let offset = self.offset;
             salvage.lose(offset);
         }
+        if !salvage.lost.is_empty() && self.ranges != Some(0) {
+            salvage.pass_ranges(footer.as_ref())?;
+        }
         Ok(salvage.lost)
     }
 }
@@ -191,6 +204,7 @@ pub(crate) fn find_segments(
                     end: offset + footer_bytes,
                     raise: UNNUMBERED,
                     entries: None,
+                    ranges: None,
                 });
             }
         }
@@ -270,6 +284,22 @@ impl<'a> SegmentReader<'a> {
             let (codec, payload) = verify(&bytes, self.at(handle.offset)).ok()?;
             (codec == Compression::None).then(|| decode(payload).ok())?
         }))
+    }
+
+    /// The range tombstones of the segment, within its bounds; `None` if they are lost.
+    fn ranges(&self, footer: &Footer) -> Result<Option<Vec<RangeTombstone>>> {
+        let Some(properties) = self.block(footer.properties, Properties::decode)? else {
+            return Ok(None);
+        };
+        let Some(block) = properties.ranges else {
+            return Ok(Some(Vec::new()));
+        };
+        let Some((_, handle)) = footer.references_and_ranges(block.bytes) else {
+            return Ok(None);
+        };
+        let read = |payload: &[u8]| read_ranges(payload, block.count, &properties.largest);
+        let ranges = self.block(handle, read)?;
+        Ok(ranges.map(|ranges| ranges.all().to_vec()))
     }
 
     /// The payload of the data block that is stored in `bytes` at `offset`, and its layout, if both are sound.
@@ -371,6 +401,25 @@ impl Salvage<'_, '_> {
             });
             self.is_open = true;
         }
+    }
+
+    /// Passes all range tombstones on: those of lost blocks are among them. Otherwise the lost parts reach to any key.
+    fn pass_ranges(&mut self, footer: Option<&Footer>) -> Result<()> {
+        let ranges = match footer {
+            Some(footer) => self.reader.ranges(footer)?,
+            None => None,
+        };
+        let Some(ranges) = ranges else {
+            for lost in &mut self.lost {
+                lost.to = None;
+            }
+            return Ok(());
+        };
+        for range in ranges {
+            let trailer = Trailer::new(range.sequence, Kind::RangeTombstone);
+            (self.take)(&range.start, trailer, &range.end)?;
+        }
+        Ok(())
     }
 
     /// Passes the entries of a block on.

@@ -80,6 +80,45 @@ fn a_flipped_bit_loses_at_most_the_block_that_it_is_in() {
 }
 
 #[test]
+fn a_range_tombstone_of_a_lost_block_is_found_or_the_loss_reaches_to_any_key() {
+    let mut entries = entries();
+    let range = |number: usize| Owned {
+        trailer: Trailer::new(1000, Kind::RangeTombstone),
+        value: entries[number + 300].key.clone(),
+        key: entries[number].key.clone(),
+    };
+    let tombstone = range(20);
+    entries.insert(20, tombstone.clone());
+    let (meta, bytes) = write(&entries, &options(Compression::None));
+    let table = open(bytes.clone(), &meta, BlockSource::Buffered).unwrap();
+    let place = SegmentPlace::of(meta.checksum_file(), &meta.segments[0]);
+    let index = &table.segments[0].index;
+    // Its keys stand beside each other in the block of ranges alone.
+    let length = u8::try_from(tombstone.value.len()).unwrap();
+    let both = [&tombstone.key[..], &[length], &tombstone.value].concat();
+    let in_ranges = bytes.windows(both.len()).position(|it| *it == *both);
+    for with_ranges in [false, true] {
+        let mut bytes = bytes.clone();
+        for number in 0..index.blocks() - 1 {
+            let at = usize::try_from(block(&table, number).offset).unwrap();
+            bytes[at] ^= 1;
+        }
+        bytes[in_ranges.unwrap()] ^= u8::from(with_ranges);
+        let file = MemoryFile::holding(bytes);
+        let mut is_found = false;
+        let lost = place.salvage(&*file, "000012.table", &mut |key, trailer, value| {
+            is_found |= trailer == tombstone.trailer
+                && (key, value) == (&*tombstone.key, &*tombstone.value);
+            Ok(())
+        });
+        let lost = lost.unwrap();
+        assert_eq!(is_found, !with_ranges);
+        assert_eq!(lost.len(), 1);
+        assert_eq!(lost[0].to.is_none(), with_ranges);
+    }
+}
+
+#[test]
 fn a_damaged_index_and_a_damaged_block_lose_the_rest_and_say_so() {
     let entries = entries();
     let (meta, mut bytes) = write(&entries, &options(Compression::None));
@@ -135,6 +174,7 @@ proptest::proptest! {
             end,
             raise: 0,
             entries: Some(1),
+            ranges: None,
         };
         let (found, lost) = salvage(&place, bytes.clone());
         proptest::prop_assert!(found.is_empty());
