@@ -440,6 +440,8 @@ fn a_crash_during_a_repair_leaves_a_folder_that_does_not_open() {
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
                     assert!(is_marked, "after {event:?}");
+                    let again = Db::repair(NEW, "/data/again", &options(&disk)).unwrap_err();
+                    assert_eq!(again.kind(), ErrorKind::Corruption, "after {event:?}");
                     refused += 1;
                 }
             }

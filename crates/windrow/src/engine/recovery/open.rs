@@ -202,7 +202,11 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
 }
 
 /// Refuses a folder that a repair has not finished. Only that repair opens it.
-fn check_finished(directory: &Path, files: &BTreeSet<FileName>, access: Access) -> Result<()> {
+pub(in crate::engine) fn check_finished(
+    directory: &Path,
+    files: &BTreeSet<FileName>,
+    access: Access,
+) -> Result<()> {
     if access == Access::Repair || !files.contains(&FileName::Repairing) {
         return Ok(());
     }

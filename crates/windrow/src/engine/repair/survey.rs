@@ -14,6 +14,7 @@ use std::path::Path;
 
 use super::report::{Loss, ManifestUse};
 use crate::base::{ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::engine::Access;
 use crate::engine::recovery::open;
 use crate::engine::recovery::replay::{RecordedLogs, read_header};
 use crate::manifest::names::FileName;
@@ -36,13 +37,15 @@ impl Survey {
     /// Reads the folder.
     ///
     /// # Errors
-    /// `NotFound` if it has no file of a database; `Unsupported` for a newer format; `Io`.
+    /// `NotFound` if it has no file of a database; `Corruption` if a repair into it has not ended: it lacks what that would
+    /// have written; `Unsupported` for a newer format; `Io`.
     pub(super) fn read(vfs: &dyn Vfs, folder: &Path) -> Result<Self> {
         match vfs.list(folder) {
             Err(error) if open::is_missing_folder(&error) => return Err(open::no_database(folder)),
             _ => {}
         }
         let files = open::list(vfs, folder)?;
+        open::check_finished(folder, &files, Access::ReadOnly)?;
         let is_data = |file: &FileName| {
             !matches!(
                 file,
