@@ -397,6 +397,26 @@ fn a_lost_newest_value_does_not_bring_an_older_one_back() {
 }
 
 #[test]
+fn a_missing_value_file_loses_its_values_alone() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let main = db.keyspace("main").unwrap();
+    main.insert("large", noise(1)).unwrap();
+    for key in 0..10_u32 {
+        main.insert(key.to_be_bytes(), "small").unwrap();
+    }
+    // The process is killed.
+    let disk = SimDisk::from_image(disk.image());
+    remove(&disk, &[".values"]);
+    let report = repair(&disk).unwrap();
+    assert_eq!(report.losses.len(), 2, "{report:?}");
+    assert_eq!(report.losses[0].what, "the value file is missing");
+    assert_eq!(report.losses[1].from.as_deref(), Some(&b"large"[..]));
+    let main = open_new(&disk).unwrap().keyspace("main").unwrap();
+    assert_eq!(entries(&main).len(), 10);
+}
+
+#[test]
 fn a_crash_during_a_repair_leaves_a_folder_that_does_not_open() {
     let (disk, expected) = closed_database();
     // The text in its lock need not be durable.

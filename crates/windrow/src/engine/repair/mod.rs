@@ -73,6 +73,9 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         if is_flushed || !survey.has_keyspace(entry.keyspace) {
             return Ok(true);
         }
+        if survey.has_lost_file(pointer) {
+            return Ok(true); // It was there, so history goes on. The merge reports the value.
+        }
         match values.read(entry.keyspace, entry.key, pointer, &mut Vec::new()) {
             Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),
             outcome => outcome.map(|()| true),

@@ -19,6 +19,7 @@ use crate::engine::recovery::open;
 use crate::engine::recovery::replay::{RecordedLogs, read_header};
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, read_current, read_edits};
+use crate::value::ValuePointer;
 use crate::vfs::Vfs;
 
 /// What a folder says of its database.
@@ -29,6 +30,8 @@ pub(super) struct Survey {
     pub(super) files: BTreeSet<FileName>,
     /// The log that an open has begun with the manifest, and the number of its first entry.
     pub(super) first_log: Option<(FileNumber, SequenceNumber)>,
+    /// The value files that the manifest names and the folder does not have.
+    lost_values: BTreeSet<FileName>,
     /// What is wrong with `CURRENT` and the manifest.
     pub(super) losses: Vec<Loss>,
 }
@@ -60,9 +63,11 @@ impl Survey {
             manifest: ManifestUse::Missing,
             files,
             first_log: None,
+            lost_values: BTreeSet::new(),
             losses: Vec::new(),
         };
         survey.read_manifest(vfs, folder)?;
+        survey.lose_values();
         Ok(survey)
     }
 
@@ -118,6 +123,26 @@ impl Survey {
             return Ok(());
         }
         Ok(())
+    }
+
+    /// Reports the value files that the manifest names and the folder does not have.
+    fn lose_values(&mut self) {
+        let named = self.state.files().map(|(file, _)| file);
+        let is_lost =
+            |file: &FileName| matches!(file, FileName::Values(_)) && !self.files.contains(file);
+        let lost: Vec<FileName> = named.filter(is_lost).collect();
+        if self.is_whole() {
+            for &file in &lost {
+                self.lose("the value file is missing", file, None);
+            }
+        }
+        self.lost_values = lost.into_iter().collect();
+    }
+
+    /// Whether `pointer` leads to a file that the manifest names and the folder does not have.
+    pub(super) fn has_lost_file(&self, pointer: &[u8]) -> bool {
+        let pointer = ValuePointer::decode(pointer);
+        pointer.is_ok_and(|it| self.lost_values.contains(&FileName::Values(it.file)))
     }
 
     fn lose(&mut self, what: &str, file: FileName, offset: Option<u64>) {
