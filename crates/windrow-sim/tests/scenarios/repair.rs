@@ -491,6 +491,10 @@ fn a_failed_repair_leaves_a_folder_that_does_not_open() {
                 break;
             }
             failures += 1;
+            if let Ok(report) = &repaired {
+                assert_eq!(report.manifest, ManifestUse::Whole, "{kind:?} {at}");
+                assert!(report.is_whole(), "{kind:?} {at}: {report:?}");
+            }
             if let Err(error) = repaired {
                 let is_explained = matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned);
                 assert!(is_explained, "{kind:?} {at}: {error:?}");

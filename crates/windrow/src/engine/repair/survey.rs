@@ -103,7 +103,11 @@ impl Survey {
             }
             let Some(state) = read.state else { continue };
             let unnamed = open::check_unnamed_logs(vfs, folder, number, &state, &self.files);
-            let is_behind = unnamed.is_err();
+            let is_behind = match unnamed {
+                // It says nothing about the manifest.
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                unnamed => unnamed.is_err(),
+            };
             // Another manifest than the named one may be older than the files.
             let is_other = named.is_some_and(|named| named != number);
             if is_behind && !lost {
