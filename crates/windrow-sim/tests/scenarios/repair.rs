@@ -417,6 +417,36 @@ fn a_missing_value_file_loses_its_values_alone() {
 }
 
 #[test]
+fn a_missing_log_loses_its_records_alone() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let main = db.keyspace("main").unwrap();
+    // Full memtables begin new logs. No job runs meanwhile.
+    let mut number = 0_u32;
+    while disk.image().files_with("wal").len() < 3 && number < 100_000 {
+        main.insert(number.to_be_bytes(), "value").unwrap();
+        number += 1;
+    }
+    for number in number..number + 10 {
+        main.insert(number.to_be_bytes(), "value").unwrap();
+    }
+    // The process is killed.
+    let disk = SimDisk::from_image(disk.image());
+    let logs = disk.image().files_with("wal");
+    assert_eq!(logs.len(), 3);
+    disk.edit(|image| image.remove(&logs[1]).unwrap());
+    let report = repair(&disk).unwrap();
+    assert_eq!(report.losses[0].what, "the log is missing");
+    let main = open_new(&disk).unwrap().keyspace("main").unwrap();
+    for number in (0..10).chain(number..number + 10) {
+        assert!(
+            main.contains_key(number.to_be_bytes()).unwrap(),
+            "{number}: {report:?}"
+        );
+    }
+}
+
+#[test]
 fn a_crash_during_a_repair_leaves_a_folder_that_does_not_open() {
     let (disk, expected) = closed_database();
     // The text in its lock need not be durable.

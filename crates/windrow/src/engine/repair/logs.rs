@@ -93,6 +93,7 @@ impl Logs {
                 index,
                 is_whole: survey.is_whole(),
                 first_log,
+                is_missing_behind: survey.is_missing_behind(recorded.live[index]),
             };
             if !log.read(&mut logs, has_value)? {
                 break;
@@ -217,6 +218,8 @@ struct Log<'a> {
     index: usize,
     /// Whether the manifest is: then history may end before the last sound record.
     is_whole: bool,
+    /// Whether the log behind it is missing. That one may have had records, so history does not end here.
+    is_missing_behind: bool,
     /// The number and the base of the log that an open has begun with the manifest.
     first_log: Option<(FileNumber, SequenceNumber)>,
 }
@@ -305,7 +308,11 @@ impl Log<'_> {
             if found.recorded_length == Some(end) {
                 break true;
             }
-            if self.is_whole {
+            if self.is_missing_behind && found.recorded_length.is_none() && end == found.file_length
+            {
+                break true;
+            }
+            if self.is_whole && !self.is_missing_behind {
                 let proof = self.is_proved(end)?;
                 if !proof && found.action(proof) == TailAction::EndOfHistory {
                     break false;
@@ -327,7 +334,7 @@ impl Log<'_> {
             if !is_more {
                 let nothing = self.stretch(behind..behind, 0, (lost, hole));
                 logs.stretches.push(Stretch {
-                    is_last: found.recorded_length.is_some(),
+                    is_last: found.recorded_length.is_some() && !self.is_missing_behind,
                     ..nothing
                 });
                 return Ok(true);
@@ -336,6 +343,7 @@ impl Log<'_> {
         if let Some((offset, entries)) = missing
             && logs.stretches.len() == first + 1
             && reader.end()?.evidence <= offset
+            && !self.is_missing_behind
             && !self.is_proved(offset)?
         {
             let stretch = &mut logs.stretches[first];
@@ -344,7 +352,7 @@ impl Log<'_> {
         }
         let is_whole_end = reader.end()?.recorded_length == Some(reader.position());
         if let Some(last) = logs.stretches.last_mut() {
-            last.is_last = is_whole_end;
+            last.is_last = is_whole_end && !self.is_missing_behind;
         }
         Ok(goes_on)
     }

@@ -32,6 +32,8 @@ pub(super) struct Survey {
     pub(super) first_log: Option<(FileNumber, SequenceNumber)>,
     /// The value files that the manifest names and the folder does not have.
     lost_values: BTreeSet<FileName>,
+    /// The logs that count and behind which one is missing.
+    missing_behind: BTreeSet<FileNumber>,
     /// What is wrong with `CURRENT` and the manifest.
     pub(super) losses: Vec<Loss>,
 }
@@ -64,6 +66,7 @@ impl Survey {
             files,
             first_log: None,
             lost_values: BTreeSet::new(),
+            missing_behind: BTreeSet::new(),
             losses: Vec::new(),
         };
         survey.read_manifest(vfs, folder)?;
@@ -170,13 +173,14 @@ impl Survey {
     pub(super) fn logs(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<RecordedLogs> {
         let (live, ends) = if self.is_whole() {
             let named = self.state.logs.clone();
-            let (live, missing): (Vec<_>, Vec<_>) = named
+            let (live, missing): (BTreeSet<_>, BTreeSet<_>) = named
                 .into_iter()
                 .partition(|number| self.files.contains(&FileName::Wal(*number)));
             for number in missing {
+                self.missing_behind.extend(live.range(..number).next_back());
                 self.lose("the log is missing", FileName::Wal(number), None);
             }
-            (live, self.state.log_ends.clone())
+            (live.into_iter().collect(), self.state.log_ends.clone())
         } else {
             (self.chain(vfs, folder)?, self.state.log_ends.clone())
         };
@@ -218,6 +222,11 @@ impl Survey {
         }
         chain.reverse();
         Ok(chain)
+    }
+
+    /// Whether log `number` is followed by one that is missing: then history does not end in it.
+    pub(super) fn is_missing_behind(&self, number: FileNumber) -> bool {
+        self.missing_behind.contains(&number)
     }
 
     /// Whether entries of keyspace `id` count: nothing says that it was dropped.
