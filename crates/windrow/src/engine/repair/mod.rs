@@ -21,6 +21,9 @@ pub(super) mod report;
 mod sort;
 mod survey;
 mod tables;
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +34,7 @@ use super::admin::checkpoint::check_outside;
 use super::commit::expiring::Lifetime;
 use super::recovery::open::{self, LOCK};
 use super::{Access, Engine, Handle};
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstones, Result, SequenceNumber, Trailer,
 };
@@ -49,6 +53,10 @@ use values::OldValues;
 
 /// The memory in which entries are sorted, in bytes, unless the memory budget is small.
 const SORT_BYTES_MAX: usize = 64 << 20;
+
+/// The largest number that an entry of a damaged database can have. No real database comes near, and the new one needs numbers
+/// above all that are in use.
+const NUMBER_MAX: SequenceNumber = SEQUENCE_MAX - (1 << 40);
 
 /// Writes all that is provably sound of the database in `from` to a new one in `to`.
 pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<RepairReport> {
@@ -115,9 +123,18 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         newest = newest.max(survey.newest_in_tables(id));
     }
     for segment in &unnamed {
-        newest = newest.max(segment.sequence_max(vfs, from)?).max(OLDEST);
+        let largest = segment.sequence_max(vfs, from)?;
+        newest = newest.max(OLDEST);
+        if largest > NUMBER_MAX {
+            report.lose(segment.loss_beyond(largest));
+        } else {
+            newest = newest.max(largest);
+        }
     }
-
+    if newest > NUMBER_MAX {
+        let what = format!("a file has sequence number {newest}, which no database reaches");
+        return Err(Error::new(ErrorKind::Corruption, what));
+    }
     let state = new_state(&survey, &names, newest)?;
     begin(options, to, state)?;
     let new_options = Options {

@@ -164,6 +164,18 @@ impl UnnamedSegment {
         self.keyspace
     }
 
+    /// The loss of entries with numbers up to `largest`, which no database reaches.
+    pub(super) fn loss_beyond(&self, largest: SequenceNumber) -> Loss {
+        Loss {
+            what: format!(
+                "entries have sequence numbers up to {largest}, which no database reaches: they are left out"
+            ),
+            file: Some(FileName::Table(self.table).to_string()),
+            offset: Some(self.place.offset),
+            ..Loss::default()
+        }
+    }
+
     /// The largest number of its entries.
     ///
     /// # Errors

@@ -1,0 +1,46 @@
+//! Repairs of files that no database has written.
+
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
+use crate::codec::Compression;
+use crate::filter::FILTER_UNITS_MAX;
+use crate::options::Options;
+use crate::table::{TableOptions, TableWriter};
+use crate::{Db, ManifestUse};
+
+#[test]
+fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    options.vfs.create_dir_all(&from).unwrap();
+    for (number, key, sequence) in [(7, "sound", 5), (9, "forged", SEQUENCE_MAX)] {
+        let table_options = TableOptions {
+            block_bytes: 4096,
+            filter_units: [0.0; FILTER_UNITS_MAX],
+            compression: Compression::None,
+        };
+        let (number, segment) = (FileNumber(number), SegmentId(number + 1));
+        let writer = TableWriter::create(&*options.vfs, &from, number, segment, &table_options);
+        let mut writer = writer.unwrap().of_keyspace(KeyspaceId(1));
+        let trailer = Trailer::new(sequence, Kind::Value);
+        writer.add(key.as_bytes(), trailer, b"value").unwrap();
+        writer.finish().unwrap();
+    }
+    let report = Db::repair(&from, &to, &options).unwrap();
+    assert_eq!(report.manifest, ManifestUse::Missing);
+    let forged = report
+        .losses
+        .iter()
+        .find(|loss| loss.what.contains("no database reaches"));
+    assert!(
+        forged.unwrap().what.contains("no database reaches"),
+        "{report:?}"
+    );
+    let db = Db::open(&to, options).unwrap();
+    let keyspace = db.keyspace("keyspace-1").unwrap();
+    assert_eq!(keyspace.bulk_load([("later", "value")]).unwrap(), 1);
+    assert!(keyspace.contains_key("sound").unwrap());
+    assert!(!keyspace.contains_key("forged").unwrap());
+    db.close().unwrap();
+}
