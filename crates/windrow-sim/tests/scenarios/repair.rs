@@ -447,6 +447,31 @@ fn a_missing_log_loses_its_records_alone() {
 }
 
 #[test]
+fn a_damaged_header_of_a_log_loses_no_entry() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let main = db.keyspace("main").unwrap();
+    let mut number = 0_u32;
+    while disk.image().files_with("wal").len() < 2 && number < 100_000 {
+        main.insert(number.to_be_bytes(), "value").unwrap();
+        number += 1;
+    }
+    main.insert("before", "value").unwrap();
+    db.persist().unwrap();
+    // Its record says that everything before it is durable.
+    main.insert("last", "value").unwrap();
+    let expected = entries(&main);
+    // The process is killed.
+    let disk = SimDisk::from_image(disk.image());
+    let log = disk.image().files_with("wal").pop().unwrap();
+    disk.edit(|image| image.flip(&log, 20, 1)).unwrap();
+    let report = repair(&disk).unwrap();
+    assert_eq!(report.losses.len(), 1, "{report:?}");
+    let main = open_new(&disk).unwrap().keyspace("main").unwrap();
+    assert!(entries(&main) == expected, "{report:?}");
+}
+
+#[test]
 fn a_crash_during_a_repair_leaves_a_folder_that_does_not_open() {
     let (disk, expected) = closed_database();
     // The text in its lock need not be durable.

@@ -242,6 +242,22 @@ impl Log<'_> {
         )
     }
 
+    /// Whether all that is damaged at the front of the next log is its header, which recorded the end of this one.
+    fn is_next_header_hit(&self) -> Result<bool> {
+        let next = self.recorded.live.get(self.index + 1);
+        let is_lost = self
+            .headers
+            .get(self.index + 1)
+            .is_some_and(Option::is_none);
+        let Some(&next) = next.filter(|_| is_lost) else {
+            return Ok(false);
+        };
+        let Folder { vfs, path } = self.folder;
+        let mut reader = LogReader::open(vfs, path, &wal_name(next), next, None)?;
+        let is_hit = reader.next()?.is_none() && reader.skip_damage()?;
+        Ok(is_hit && reader.position() == WalHeader::CHUNK_BYTES as u64)
+    }
+
     /// Whether something in another file proves that the logs were durable beyond `offset`.
     fn is_proved(&self, offset: u64) -> Result<bool> {
         let Folder { vfs, path } = self.folder;
@@ -269,6 +285,7 @@ impl Log<'_> {
         let follows = logs.stretches.last().is_some_and(|before| before.is_last);
         let (mut lost, mut hole) = (follows.then_some(0), None);
         let first = logs.stretches.len();
+        let mut ends_whole = false;
         let goes_on = loop {
             let start = reader.position();
             let mut entries = 0;
@@ -318,6 +335,10 @@ impl Log<'_> {
                     break false;
                 }
             }
+            if end == found.file_length && self.is_next_header_hit()? {
+                ends_whole = true;
+                break true;
+            }
             let is_more = reader.skip_damage()?;
             let may_be_torn = found.evidence <= end && found.recorded_length.is_none();
             if !is_more && !self.is_whole && may_be_torn {
@@ -352,7 +373,7 @@ impl Log<'_> {
         }
         let is_whole_end = reader.end()?.recorded_length == Some(reader.position());
         if let Some(last) = logs.stretches.last_mut() {
-            last.is_last = is_whole_end && !self.is_missing_behind;
+            last.is_last = (is_whole_end || ends_whole) && !self.is_missing_behind;
         }
         Ok(goes_on)
     }
