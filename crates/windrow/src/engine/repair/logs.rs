@@ -6,8 +6,9 @@
 //! - the base of the next log, if the stretch reaches up to that log: the numbers count back from it;
 //! - the number of entries in the hole, if its bytes still read as one whole batch although their checksum fails.
 //!
-//! Without either, the entries keep their order among each other, also over several holes. They count only for keyspaces of which no table holds
-//! an entry that is newer than the last one before the hole: for these they are the newest ones whatever their numbers are.
+//! Without either, the entries keep their order among each other, also over several holes. They count only for keyspaces of
+//! which no table holds an entry that is newer than the last one before the hole: for these they are the newest ones
+//! whatever their numbers are.
 //!
 //! Concurrency: one thread.
 
@@ -112,8 +113,8 @@ impl Logs {
 
     /// Numbers the entries of all stretches.
     fn number(&mut self) {
-        // The number of the next entry, if it is known, and one that no later entry can have: the last known number, or, behind
-        // entries whose numbers are not known, the smallest that their last one can have.
+        // The number of the next entry, if it is known, and one that no later entry can have: the last known number. Behind
+        // entries whose numbers are not known it is the smallest that their last one can have.
         let (mut next, mut known) = (None, 0);
         for index in 0..self.stretches.len() {
             let following = self.stretches.get(index + 1).and_then(|it| it.base);
