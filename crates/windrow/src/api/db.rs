@@ -126,7 +126,7 @@ impl Db {
     ///
     /// Of each key the newest sound version is kept. Where a newer one is lost, an older one may be there again: the report
     /// names the keys between which that can be. Without a whole manifest, files that no longer counted may add to
-    /// that; `docs/durability.md` says how.
+    /// that; `docs/repair.md` says how.
     ///
     /// ```
     /// # fn main() -> windrow::Result<()> {
@@ -150,8 +150,10 @@ impl Db {
     ///
     /// # Errors
     /// `AlreadyExists` if `to` is not empty, `InvalidArgument` if it is within `from`, `NotFound` if `from` has no file of a
-    /// database, `Locked` if a process has one of them open; `Unsupported` for a newer format; `NoSpace`; `Io`, also if
-    /// the device cannot read a part of a file. After an error or a crash no open accepts `to`: remove it and try again.
+    /// database, `Locked` if a process has one of them open; `Corruption` if `from` is what an unfinished repair has left, or
+    /// has a sequence number that no database reaches; `Unsupported` for a newer format; `NoSpace`; `Io`, also if the device
+    /// cannot read a part of a file. After an error or a crash no open accepts `to`: remove it and try again. Only if the
+    /// last sync of the folder `to` fails or is cut off may it be there, and whole.
     ///
     /// # Durability
     /// The new database is durable when this returns.

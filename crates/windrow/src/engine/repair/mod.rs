@@ -10,8 +10,9 @@
 //! 6. Close the new database. Then remove the mark, durably.
 //!
 //! I1. Nothing in the damaged folder changes.
-//! I2. The new folder opens only after step 6. An interrupted repair leaves a folder that no open accepts, or an empty one.
-//! I3. Of each key the newest sound version decides. `docs/durability.md` says what may be older than it was.
+//! I2. The new folder opens only after the mark is gone, and then it is whole. An interrupted repair leaves a folder that no
+//!     open accepts, or an empty one.
+//! I3. Of each key the newest sound version decides. `docs/repair.md` says what may be older than it was.
 //!
 //! Concurrency: one thread, which holds a shared lock of the damaged folder and the lock of the new one.
 
