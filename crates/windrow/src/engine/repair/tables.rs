@@ -258,7 +258,12 @@ impl OldTables {
                     if survey.files.contains(&file) {
                         self.read_segment(keyspace, table, segment, sorter, (report, &loss))?;
                     } else {
-                        let what = "the table is missing".to_owned();
+                        let what = if survey.is_whole() {
+                            "the table is missing"
+                        } else {
+                            "the table is missing, unless a lost edit of the manifest has removed it"
+                        };
+                        let what = what.to_owned();
                         report.lose(Loss { what, ..loss });
                     }
                 }
