@@ -3,16 +3,17 @@
 //! Whatever the damage, a repair ends with a sound database or a named error, and says so if anything differs. After a
 //! flipped bit it must also have kept all that the flip did not touch: what differs lies between the keys of a reported
 //! loss, or in the one record of the log that the flip has hit. If the manifest has lost edits, names and the files that
-//! count are lost with them; then the new database must be sound, and the report must say so.
+//! count are lost with them. Then the new database must be sound, the report must say so, and after a flipped bit each key
+//! must be there, in the keyspace of its name unless names are lost: all tables and logs are whole.
 
 use super::{Finding, Victim, commit_prepared};
 use crate::SteppedRuntime;
 use crate::disk::{Image, SimDisk};
 use crate::model::{Contents, differences, differing_keys};
 use crate::session::{FOLDER, contents, verify};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use windrow::{Db, ErrorKind, Loss, ManifestUse, RepairReport};
+use windrow::{Db, ErrorKind, Loss, ManifestUse, RepairReport, Result};
 
 /// The folder of the new database.
 const NEW: &str = "/repaired";
@@ -53,9 +54,16 @@ pub(super) fn repair(victim: &Victim, image: Image, is_flip: bool) -> Repaired {
     let opened = Db::open(Path::new(NEW), options);
     if report.manifest != ManifestUse::Whole {
         // Names, merge operators, and which files count, are lost. What is there is sound.
-        return match opened.and_then(|db| verify(&db)) {
-            Ok(()) if !report.is_whole() => Repaired::TheRest,
-            Ok(()) => Repaired::Wrong("a repair hides that edits are lost".to_owned()),
+        let keys = opened.and_then(|db| {
+            verify(&db)?;
+            keys(&db)
+        });
+        return match keys {
+            Ok(_) if report.is_whole() => {
+                Repaired::Wrong("a repair hides that edits are lost".to_owned())
+            }
+            Ok(found) if is_flip => judge_keys(victim, &report, &found),
+            Ok(_) => Repaired::TheRest,
             Err(error) => Repaired::Wrong(format!("the new database is not sound: {error:?}")),
         };
     }
@@ -74,6 +82,63 @@ pub(super) fn repair(victim: &Victim, image: Image, is_flip: bool) -> Repaired {
         }
         _ => judged,
     }
+}
+
+/// The keys of each keyspace.
+#[derive(Default)]
+struct Keys {
+    all: BTreeMap<String, BTreeSet<Vec<u8>>>,
+    /// How many more there are that have operands, whose operator is lost with the name of the keyspace.
+    unreadable: usize,
+}
+
+fn keys(db: &Db) -> Result<Keys> {
+    let mut keys = Keys::default();
+    for name in db.keyspace_names() {
+        let of_keyspace = keys.all.entry(name.clone()).or_default();
+        for entry in db.keyspace(&name)?.iter()? {
+            match entry {
+                Ok((key, _)) => drop(of_keyspace.insert(key)),
+                Err(error) if error.kind() == ErrorKind::Corruption => return Err(error),
+                Err(_) => keys.unreadable += 1,
+            }
+        }
+    }
+    Ok(keys)
+}
+
+/// Judges the keys of the new database if the manifest has lost edits, and nothing else is damaged.
+fn judge_keys(victim: &Victim, report: &RepairReport, found: &Keys) -> Repaired {
+    let is_lost = |key: &Vec<u8>| {
+        report
+            .losses
+            .iter()
+            .any(|loss| loss.from.as_ref() == Some(key) && loss.to.as_ref() == Some(key))
+    };
+    let mut absent = Vec::new();
+    for (name, entries) in &victim.contents {
+        for key in entries.keys().filter(|key| !is_lost(key)) {
+            let is_there = match found.all.get(name) {
+                Some(keys) => keys.contains(key),
+                None => found.all.values().any(|keys| keys.contains(key)),
+            };
+            let is_torn = victim.torn.as_ref().is_some_and(|torn| {
+                let entries = torn.get(name);
+                entries.is_none_or(|entries| !entries.contains_key(key))
+            });
+            if !is_there && !is_torn {
+                absent.push(format!("{name}: {}", key.escape_ascii()));
+            }
+        }
+    }
+    if absent.len() <= found.unreadable {
+        return Repaired::TheRest;
+    }
+    let losses: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    Repaired::Wrong(format!(
+        "{:?} are absent; reported: {losses:?}",
+        &absent[..absent.len().min(3)]
+    ))
 }
 
 /// Judges the contents of the new database.
@@ -123,7 +188,7 @@ fn judge(victim: &Victim, report: &RepairReport, found: &Contents, is_flip: bool
 }
 
 /// Repairs a database without damage.
-pub(super) fn check_undamaged(victim: &Victim) -> Result<(), String> {
+pub(super) fn check_undamaged(victim: &Victim) -> std::result::Result<(), String> {
     let image = victim.image.clone();
     match repair(victim, image, true) {
         Repaired::Everything => Ok(()),
