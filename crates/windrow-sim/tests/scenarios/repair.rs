@@ -285,13 +285,12 @@ fn a_manifest_without_its_last_edits_still_names_the_keyspaces() {
 
 /// Bytes of a large value that cannot be compressed.
 fn noise(seed: u32) -> Vec<u8> {
-    let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-    let states = std::iter::successors(Some(seed), next);
-    states
-        .skip(1)
-        .map(|state| state.to_be_bytes()[0])
-        .take(3000)
-        .collect()
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    };
+    (0..3000).map(|_| next()).collect()
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Repairs of files that no database has written.
 
+use super::repair;
+use super::report::ManifestUse;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
+use crate::base::{Error, FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
 use crate::codec::Compression;
+use crate::engine::commit::expiring::Lifetime;
+use crate::engine::{Access, Handle};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::options::Options;
 use crate::table::{TableOptions, TableWriter};
-use crate::{Db, ManifestUse};
 
 #[test]
 fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
@@ -27,7 +30,7 @@ fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
         writer.add(key.as_bytes(), trailer, b"value").unwrap();
         writer.finish().unwrap();
     }
-    let report = Db::repair(&from, &to, &options).unwrap();
+    let report = repair(&from, &to, &options).unwrap();
     assert_eq!(report.manifest, ManifestUse::Missing);
     let forged = report
         .losses
@@ -37,10 +40,17 @@ fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
         forged.unwrap().what.contains("no database reaches"),
         "{report:?}"
     );
-    let db = Db::open(&to, options).unwrap();
-    let keyspace = db.keyspace("keyspace-1").unwrap();
-    assert_eq!(keyspace.bulk_load([("later", "value")]).unwrap(), 1);
-    assert!(keyspace.contains_key("sound").unwrap());
-    assert!(!keyspace.contains_key("forged").unwrap());
-    db.close().unwrap();
+    let handle = Handle::open(&to, options, Access::ReadWrite).unwrap();
+    let engine = handle.engine();
+    let keyspace = engine.open_keyspace("keyspace-1", None).unwrap();
+    let later = engine.bulk_load(&keyspace, Lifetime::Default, |writer| {
+        writer.add(b"later", b"value", None)
+    });
+    assert_eq!(later.map_err(|error: Error| error.to_string()), Ok(1));
+    let has = |key: &[u8]| {
+        let found = engine.get(&keyspace, key, None, |_| Ok(()));
+        found.unwrap().is_some()
+    };
+    assert!(has(b"sound") && has(b"later") && !has(b"forged"));
+    handle.close().unwrap();
 }
