@@ -1,19 +1,19 @@
 //! The repair of each damaged database.
 //!
-//! Whatever the damage, a repair ends with a sound database or a named error, and says so if anything differs. After a
-//! flipped bit it must also have kept all that the flip did not touch: what differs lies between the keys of a reported
-//! loss, or in the one record of the log that the flip has hit. If the manifest has lost edits, names and the files that
-//! count are lost with them. Then the new database must be sound, the report must say so, and after a flipped bit each key
-//! must be there, in the keyspace of its name unless names are lost: all tables and logs are whole.
+//! Whatever the damage, a repair ends with a sound database or a named error, and says so if anything differs. It must also
+//! have kept all that the damage did not touch ([`judge`]).
+
+mod judge;
 
 use super::{Finding, Victim, commit_prepared};
 use crate::SteppedRuntime;
 use crate::disk::{Image, SimDisk};
-use crate::model::{Contents, differences, differing_keys};
-use crate::session::{FOLDER, contents, verify};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::history::{KEYSPACES_MAX, keyspace_name};
+use crate::model::Contents;
+use crate::session::{FOLDER, verify};
+use std::collections::BTreeSet;
 use std::path::Path;
-use windrow::{Db, ErrorKind, Loss, ManifestUse, RepairReport, Result};
+use windrow::{Db, ErrorKind, ManifestUse, RepairReport, Result};
 
 /// The folder of the new database.
 const NEW: &str = "/repaired";
@@ -31,8 +31,8 @@ pub(super) enum Repaired {
     Wrong(String),
 }
 
-/// Repairs `image`. `is_flip` if one bit of it is damaged.
-pub(super) fn repair(victim: &Victim, image: Image, is_flip: bool) -> Repaired {
+/// Repairs `image`, in which `hit` is damaged. `is_flip` if that is one bit.
+pub(super) fn repair(victim: &Victim, image: Image, hit: &Path, is_flip: bool) -> Repaired {
     let disk = SimDisk::from_image(image);
     let runtime = SteppedRuntime::new(1);
     runtime.set_unix_time(victim.moment);
@@ -51,31 +51,21 @@ pub(super) fn repair(victim: &Victim, image: Image, is_flip: bool) -> Repaired {
             };
         }
     };
-    let opened = Db::open(Path::new(NEW), options);
-    if report.manifest != ManifestUse::Whole {
-        // Names, merge operators, and which files count, are lost. What is there is sound.
-        let keys = opened.and_then(|db| {
-            verify(&db)?;
-            keys(&db)
-        });
-        return match keys {
-            Ok(_) if report.is_whole() => {
-                Repaired::Wrong("a repair hides that edits are lost".to_owned())
-            }
-            Ok(found) if is_flip => judge_keys(victim, &report, &found),
-            Ok(_) => Repaired::TheRest,
-            Err(error) => Repaired::Wrong(format!("the new database is not sound: {error:?}")),
-        };
-    }
-    let found = opened.and_then(|db| {
+    let found = open_new(victim, &report, &disk, &runtime).and_then(|db| {
         verify(&db)?;
-        Ok((contents(&db)?, db))
+        Ok((all_entries(&db)?, db))
     });
     let (found, db) = match found {
         Ok(found) => found,
         Err(error) => return Repaired::Wrong(format!("the new database is not sound: {error:?}")),
     };
-    let judged = judge(victim, &report, &found, is_flip);
+    let case = judge::Case {
+        victim,
+        report: &report,
+        hit,
+        is_flip,
+    };
+    let judged = case.judge(&found);
     match (commit_prepared(&db), &judged) {
         (Err(Finding::WrongAnswer(what)), Repaired::Everything) if report.is_whole() => {
             Repaired::Wrong(what)
@@ -84,113 +74,47 @@ pub(super) fn repair(victim: &Victim, image: Image, is_flip: bool) -> Repaired {
     }
 }
 
-/// The keys of each keyspace.
-#[derive(Default)]
-struct Keys {
-    all: BTreeMap<String, BTreeSet<Vec<u8>>>,
-    /// How many more there are that have operands, whose operator is lost with the name of the keyspace.
-    unreadable: usize,
+/// Opens the new database with the merge operator of all histories for each keyspace that takes one: without a manifest the
+/// names are new. A keyspace whose entries expire takes none.
+fn open_new(
+    victim: &Victim,
+    report: &RepairReport,
+    disk: &SimDisk,
+    runtime: &SteppedRuntime,
+) -> Result<Db> {
+    let mut names: BTreeSet<String> = match report.manifest {
+        ManifestUse::Whole => (0..KEYSPACES_MAX).map(keyspace_name).collect(),
+        _ => report.keyspaces.iter().map(|it| it.name.clone()).collect(),
+    };
+    loop {
+        let options = victim.setting.appending_to(names.clone(), disk, runtime);
+        let error = match Db::open(Path::new(NEW), options) {
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => error,
+            opened => return opened,
+        };
+        let sentence = error.to_string();
+        let before = names.len();
+        names.retain(|name| !sentence.contains(&format!("\"{name}\"")));
+        if names.len() == before {
+            return Err(error);
+        }
+    }
 }
 
-fn keys(db: &Db) -> Result<Keys> {
-    let mut keys = Keys::default();
+/// The entries of all keyspaces.
+fn all_entries(db: &Db) -> Result<Contents> {
+    let mut contents = Contents::new();
     for name in db.keyspace_names() {
-        let of_keyspace = keys.all.entry(name.clone()).or_default();
-        for entry in db.keyspace(&name)?.iter()? {
-            match entry {
-                Ok((key, _)) => drop(of_keyspace.insert(key)),
-                Err(error) if error.kind() == ErrorKind::Corruption => return Err(error),
-                Err(_) => keys.unreadable += 1,
-            }
-        }
+        let entries = db.keyspace(&name)?.iter()?.collect::<Result<_>>()?;
+        contents.insert(name, entries);
     }
-    Ok(keys)
-}
-
-/// Judges the keys of the new database if the manifest has lost edits, and nothing else is damaged.
-fn judge_keys(victim: &Victim, report: &RepairReport, found: &Keys) -> Repaired {
-    let is_lost = |key: &Vec<u8>| {
-        report
-            .losses
-            .iter()
-            .any(|loss| loss.from.as_ref() == Some(key) && loss.to.as_ref() == Some(key))
-    };
-    let mut absent = Vec::new();
-    for (name, entries) in &victim.contents {
-        for key in entries.keys().filter(|key| !is_lost(key)) {
-            let is_there = match found.all.get(name) {
-                Some(keys) => keys.contains(key),
-                None => found.all.values().any(|keys| keys.contains(key)),
-            };
-            let is_torn = victim.torn.as_ref().is_some_and(|torn| {
-                let entries = torn.get(name);
-                entries.is_none_or(|entries| !entries.contains_key(key))
-            });
-            if !is_there && !is_torn {
-                absent.push(format!("{name}: {}", key.escape_ascii()));
-            }
-        }
-    }
-    if absent.len() <= found.unreadable {
-        return Repaired::TheRest;
-    }
-    let losses: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
-    Repaired::Wrong(format!(
-        "{:?} are absent; reported: {losses:?}",
-        &absent[..absent.len().min(3)]
-    ))
-}
-
-/// Judges the contents of the new database.
-fn judge(victim: &Victim, report: &RepairReport, found: &Contents, is_flip: bool) -> Repaired {
-    let mut expected = &victim.contents;
-    if let Some(torn) = &victim.torn
-        && torn == found
-    {
-        expected = torn;
-    }
-    let differing = differing_keys(expected, found);
-    if differing.is_empty() {
-        return Repaired::Everything;
-    }
-    let shown = differences(expected, found);
-    let wrong = |what: &str| {
-        let losses: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
-        let shown = shown[..shown.len().min(3)].join("; ");
-        Repaired::Wrong(format!("{what}: {shown}; reported: {losses:?}"))
-    };
-    if report.is_whole() {
-        return wrong("a repair loses something silently");
-    }
-    let is_in = |loss: &Loss, (name, key): &(String, Vec<u8>)| {
-        loss.keyspace.as_ref() == Some(name)
-            && loss.from.as_ref().is_none_or(|from| from <= key)
-            && loss.to.as_ref().is_none_or(|to| key <= to)
-    };
-    let unexplained = differing
-        .iter()
-        .filter(|place| !report.losses.iter().any(|loss| is_in(loss, place)));
-    let unexplained: BTreeSet<Vec<u8>> = unexplained.map(|(_, key)| key.clone()).collect();
-    let is_log = |loss: &Loss| {
-        loss.file
-            .as_ref()
-            .is_some_and(|file| file.ends_with(".wal"))
-    };
-    let is_log = report.losses.iter().any(is_log);
-    // If the bytes of a compressed record do not say how many entries it had, the report says which ones are lost with it.
-    let are_misplaced = |loss: &Loss| loss.what.starts_with("the place of ");
-    let are_misplaced = report.losses.iter().any(are_misplaced);
-    let of_log = || is_log && (are_misplaced || victim.model.is_of_one_commit(&unexplained));
-    if is_flip && !unexplained.is_empty() && !of_log() {
-        return wrong("a repair loses what the flip did not touch");
-    }
-    Repaired::TheRest
+    Ok(contents)
 }
 
 /// Repairs a database without damage.
 pub(super) fn check_undamaged(victim: &Victim) -> std::result::Result<(), String> {
     let image = victim.image.clone();
-    match repair(victim, image, true) {
+    match repair(victim, image, Path::new(""), true) {
         Repaired::Everything => Ok(()),
         other => Err(format!("the repair of a sound database gives {other:?}")),
     }
