@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - I1. Nothing is passed on that does not lie in a block with a sound checksum.
-//! - I2. Memory is bounded by the largest block, and the work by the bytes of the file and of the walks.
+//! - I2. Memory is bounded by the largest block and by [`PART_BYTES_MAX`], and the work by the bytes of the file and of the walks:
+//!   a walk computes one checksum over all lengths that it tries.
 //!
 //! Concurrency: none; it belongs to one thread.
 
@@ -21,6 +22,7 @@ use crate::base::{
 use crate::block::Layout;
 use crate::block::stored::{Place, TRAILER_BYTES, decompress, verify};
 use crate::codec::Compression;
+use crate::codec::checksum::PartialChecksum;
 use crate::codec::reader::DecodeError;
 use crate::vfs::{File, read_exact_at};
 
@@ -33,6 +35,12 @@ const WALK_BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_IN_PLACE_MAX + 2 * KEY_BYTES_MAX)
 
 /// The bytes in which a walk looks for a block first.
 const WALK_BLOCK_BYTES: u64 = 64 << 10;
+
+/// The bytes of the checksum behind a block.
+const CHECKSUM_BYTES: usize = size_of::<u32>();
+
+/// The longest part that is read at once. An index, properties or a block of ranges that claims more counts as damaged.
+const PART_BYTES_MAX: u64 = 256 << 20;
 
 /// The bytes of one step of the search for footers.
 const SEARCH_BYTES: u64 = 64 << 10;
@@ -252,7 +260,7 @@ impl<'a> SegmentReader<'a> {
         let end = handle
             .end()
             .filter(|end| *end <= self.place.end.min(length));
-        if end.is_none() || handle.offset < self.place.offset {
+        if end.is_none() || handle.offset < self.place.offset || handle.length > PART_BYTES_MAX {
             return Ok(None);
         }
         read(self.source, self.name, handle).map(Some)
@@ -315,7 +323,8 @@ impl<'a> SegmentReader<'a> {
 
     /// The sound data block that begins at `offset` and ends at `limit` or before, whatever its length is; with that.
     fn find_block(&self, offset: u64, limit: u64) -> Result<Option<(u64, Vec<u8>, Layout)>> {
-        let mut tried = TRAILER_BYTES;
+        let mut sum = PartialChecksum::new(self.at(offset).seed());
+        let (mut summed, mut tried) = (0, TRAILER_BYTES);
         for most in [WALK_BLOCK_BYTES, WALK_BLOCK_BYTES_MAX] {
             let length = most.min(limit.saturating_sub(offset));
             let Some(bytes) = self.bytes(Handle { offset, length })? else {
@@ -324,6 +333,12 @@ impl<'a> SegmentReader<'a> {
             for length in tried + 1..=bytes.len() {
                 // The code of the compression rejects nearly all lengths before any checksum.
                 if Compression::from_code(bytes[length - TRAILER_BYTES]).is_none() {
+                    continue;
+                }
+                let (covered, stored) = bytes[..length].split_at(length - CHECKSUM_BYTES);
+                sum.update(&covered[summed..]);
+                summed = covered.len();
+                if sum.finish().to_le_bytes()[..] != *stored {
                     continue;
                 }
                 if let Some((payload, layout)) = self.data_block(&bytes[..length], offset) {
