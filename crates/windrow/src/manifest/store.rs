@@ -72,10 +72,11 @@ pub(crate) struct ReadEdits {
     pub(crate) fault: Option<Error>,
 }
 
-/// Reads the edits of manifest `number` that begin before `until`.
+/// Reads the edits of manifest `number` that begin before `until`. A record of an unknown kind is a fault: it does not hide
+/// the edits before it.
 ///
 /// # Errors
-/// `Corruption` if the file is missing; `Unsupported` for a newer format; `Io`.
+/// `Corruption` if the file is missing; `Unsupported` for a newer version of the format; `Io`.
 pub(crate) fn read_edits(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -104,7 +105,12 @@ pub(crate) fn read_edits(
         });
         match applied {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
+            Err(error)
+                if error.kind() == ErrorKind::Unsupported
+                    && !Edit::has_known_format(record.payload, offset) =>
+            {
+                return Err(error);
+            }
             Err(error) => {
                 // The state is of no use after an edit that does not fit.
                 let before = match offset {

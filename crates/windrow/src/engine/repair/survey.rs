@@ -10,17 +10,18 @@
 //! Concurrency: one thread, under a shared lock.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use super::report::{Loss, ManifestUse};
-use crate::base::{ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::engine::Access;
 use crate::engine::recovery::open;
 use crate::engine::recovery::replay::{RecordedLogs, read_header};
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, read_current, read_edits};
 use crate::value::ValuePointer;
-use crate::vfs::Vfs;
+use crate::vfs::{OpenMode, Vfs};
 
 /// What a folder says of its database.
 #[derive(Debug)]
@@ -69,9 +70,33 @@ impl Survey {
             missing_behind: BTreeSet::new(),
             losses: Vec::new(),
         };
+        survey.leave_out_dangling(vfs, folder)?;
         survey.read_manifest(vfs, folder)?;
         survey.lose_values();
         Ok(survey)
+    }
+
+    /// Leaves out the names that lead to no file: links whose target is gone.
+    fn leave_out_dangling(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+        for file in self.files.clone() {
+            let is_read = matches!(
+                file,
+                FileName::Wal(_) | FileName::Table(_) | FileName::Values(_) | FileName::Manifest(_)
+            );
+            if !is_read {
+                continue;
+            }
+            let path = folder.join(file.to_string());
+            match vfs.open(&path, OpenMode::Read) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.files.remove(&file);
+                    self.lose("the name leads to no file", file, None);
+                }
+                Err(error) => return Err(Error::io("open", &path, error)),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Reads the manifest that `CURRENT` names; else the newest one that begins soundly.
@@ -101,7 +126,12 @@ impl Survey {
             let is_cut = length.is_some_and(|current| read.end < current.length);
             let lost = read.fault.is_some() || is_cut;
             if lost {
-                let what = "edits of the manifest from here on are damaged or missing";
+                let fault = read.fault.as_ref().map(Error::kind);
+                let what = if fault == Some(ErrorKind::Unsupported) {
+                    "edits of the manifest from here on have records of an unknown kind: a later version may know them"
+                } else {
+                    "edits of the manifest from here on are damaged or missing"
+                };
                 self.lose(what, file, Some(read.end));
             }
             let Some(state) = read.state else { continue };

@@ -54,3 +54,29 @@ fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
     assert!(has(b"sound") && has(b"later") && !has(b"forged"));
     handle.close().unwrap();
 }
+
+#[cfg(unix)]
+#[test]
+fn a_name_that_leads_to_no_file_is_a_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let handle = Handle::open(&from, options.clone(), Access::ReadWrite).unwrap();
+    handle.close().unwrap();
+    for name in [
+        "000900.wal",
+        "000901.table",
+        "000902.values",
+        "000903.manifest",
+    ] {
+        std::os::unix::fs::symlink("nowhere", from.join(name)).unwrap();
+    }
+    options.vfs.remove(&from.join("CURRENT")).unwrap();
+    let report = repair(&from, &to, &options).unwrap();
+    let dangling = report
+        .losses
+        .iter()
+        .filter(|loss| loss.what == "the name leads to no file");
+    assert_eq!(dangling.count(), 4, "{report:?}");
+    assert_eq!(report.manifest, ManifestUse::Whole);
+}
