@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, point, prepared, scan,
-    shell, simulate, stats, values, verify,
+    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, point, prepared, repair,
+    scan, shell, simulate, stats, values, verify,
 };
 use crate::demo;
 
@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Consumers(changes::ConsumersArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
+    /// Write what is sound of a damaged database to a new one
+    Repair(repair::RepairArgs),
     /// Write the memtables to tables
     Flush(compact::FlushArgs),
     /// Compact a range of keys down to the last level

@@ -10,9 +10,9 @@
 
 use crate::random::combine;
 use crate::runtime::UNIX_TIME_START;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The entries of one keyspace.
@@ -221,6 +221,33 @@ impl Model {
         living(self.written(count), self.moment)
     }
 
+    /// The entries of `keyspace` as if the commits in `lost` had never been, without what has expired.
+    pub fn entries_without(&self, keyspace: &str, lost: &Range<usize>) -> Entries {
+        let mut contents = Contents::new();
+        let base = self.base.get(keyspace).cloned().unwrap_or_default();
+        let entries = contents.entry(keyspace.to_owned()).or_insert(base);
+        for (index, (changes, _)) in self.commits.iter().enumerate() {
+            let here = changes.iter().filter(|(name, ..)| name == keyspace);
+            for (_, key, effect) in here.filter(|_| !lost.contains(&index)) {
+                change(entries, key, effect);
+            }
+        }
+        living(contents, self.moment)
+            .remove(keyspace)
+            .unwrap_or_default()
+    }
+
+    /// The effects on `key`, in any keyspace, oldest first.
+    pub fn effects_on<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a Effect> {
+        let changes = self.commits.iter().flat_map(|(changes, _)| changes);
+        let here = changes.filter(move |(_, start, effect)| match effect {
+            Effect::DeleteRange(end) if end.is_empty() => **start <= *key,
+            Effect::DeleteRange(end) if end > start => **start <= *key && *key < **end,
+            _ => **start == *key,
+        });
+        here.map(|(_, _, effect)| effect)
+    }
+
     /// The state after `count` commits, with what has expired.
     fn written(&self, count: usize) -> Contents {
         let mut contents = self.base.clone();
@@ -341,11 +368,23 @@ fn change<'a>(entries: &'a mut Entries, key: &[u8], effect: &Effect) -> Option<&
     entries.get(key)
 }
 
+/// The keys in which two keyspaces differ.
+pub fn differing_keys<'a>(
+    expected: &'a Entries,
+    found: &'a Entries,
+) -> impl Iterator<Item = &'a Vec<u8>> {
+    let lost = expected
+        .iter()
+        .filter(|(key, value)| found.get(*key) != Some(value));
+    let extra = found.keys().filter(|key| !expected.contains_key(*key));
+    lost.map(|(key, _)| key).chain(extra)
+}
+
 /// The differences of two contents, one sentence each.
 pub fn differences(expected: &Contents, found: &Contents) -> Vec<String> {
     let mut sentences = Vec::new();
     let empty = Entries::new();
-    let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let names: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     for name in names {
         let left = expected.get(name).unwrap_or(&empty);
         let right = found.get(name).unwrap_or(&empty);
@@ -474,6 +513,25 @@ mod tests {
         );
         assert!(!shows(start, &[0, 2]), "an earlier one returns");
         assert!(!shows(start, &[]), "one is lost");
+    }
+
+    #[test]
+    fn lost_commits_take_only_their_changes() {
+        let mut model = Model::default();
+        model.begin(vec![put("a", "1"), put("b", "1")]);
+        model.begin(vec![put("a", "2")]);
+        model.begin(vec![put("c", "3")]);
+        let of = |lost| model.entries_without("main", &lost);
+        let value = |entries: &Entries, key: &str| entries.get(key.as_bytes()).cloned();
+        assert_eq!(of(0..0), model.current()["main"]);
+        assert_eq!(value(&of(1..2), "a"), Some(b"1".to_vec()));
+        assert_eq!(value(&of(1..2), "c"), Some(b"3".to_vec()));
+        assert_eq!(of(0..3), Entries::new());
+        let expected = model.current();
+        let differing = of(1..3);
+        let differing: Vec<_> = differing_keys(&expected["main"], &differing).collect();
+        assert_eq!(differing, [b"a", b"c"]);
+        assert_eq!(model.effects_on(b"a").count(), 2);
     }
 
     #[test]

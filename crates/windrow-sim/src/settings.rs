@@ -119,9 +119,19 @@ impl Setting {
 
     /// The options, on a simulated disk with a stepped runtime.
     pub fn on(&self, disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
-        let appending = (0..KEYSPACES_MAX).fold(self.options.clone(), |options, number| {
-            let append = Arc::new(Append::new([SEPARATOR]));
-            options.with_merge_operator(keyspace_name(number), append)
+        self.appending_to((0..KEYSPACES_MAX).map(keyspace_name), disk, runtime)
+    }
+
+    /// [`on`](Self::on), with the merge operator of all histories for the keyspaces `names`.
+    pub fn appending_to(
+        &self,
+        names: impl IntoIterator<Item = String>,
+        disk: &SimDisk,
+        runtime: &SteppedRuntime,
+    ) -> Options {
+        let names = names.into_iter();
+        let appending = names.fold(self.options.clone(), |options, name| {
+            options.with_merge_operator(name, Arc::new(Append::new([SEPARATOR])))
         });
         appending
             .with_compaction_filter(FILTERED, Arc::new(MarkFilter))

@@ -54,6 +54,14 @@ fn damage_gives_no_wrong_answer() {
         ..default_plan()
     });
     assert!(tally.wrong.is_empty(), "{tally}");
+    let repairs = |kind: &str| tally.repairs.get(kind).copied().unwrap_or_default();
+    for kind in ["bit flipped: table", "bit flipped: wal"] {
+        // Filters and indexes are written again; records that are in tables already are not needed.
+        let [all, rest, ..] = repairs(kind);
+        assert!(all > 50 && rest > 50, "{tally}");
+    }
+    let [all, rest, ..] = repairs("bit flipped: manifest");
+    assert!(all + rest > 1000, "{tally}");
 }
 
 #[test]

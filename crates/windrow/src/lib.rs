@@ -65,9 +65,9 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
-    ConsumerStats, KeyspaceStats, LevelStats, MemoryUse, PausedFile, StallStats, Stats,
-    TableSummary, TableWriter, ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences,
-    ValueRelocation, VerifyReport,
+    ConsumerStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, PausedFile,
+    RepairReport, RepairedKeyspace, StallStats, Stats, TableSummary, TableWriter, ValueFileReport,
+    ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
 pub use merge_operator::{MergeError, MergeOperator, Operands};

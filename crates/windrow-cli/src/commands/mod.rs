@@ -12,6 +12,7 @@ pub(crate) mod keyspaces;
 pub(crate) mod load;
 pub(crate) mod point;
 pub(crate) mod prepared;
+pub(crate) mod repair;
 pub(crate) mod scan;
 pub(crate) mod shell;
 pub(crate) mod simulate;
@@ -46,6 +47,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Changes(args) => changes::run(&args, output),
         Command::Consumers(args) => changes::consumers(&args, output),
         Command::Verify(args) => verify::run(&args, output),
+        Command::Repair(args) => repair::run(&args, output),
         Command::Flush(args) => compact::flush(&args, output),
         Command::Compact(args) => compact::compact(&args, output),
         Command::Checkpoint(args) => checkpoint::run(&args, output),

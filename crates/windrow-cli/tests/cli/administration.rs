@@ -1,4 +1,4 @@
-//! `keyspaces`, `drop-keyspace`, `prepared`, `flush`, `checkpoint`, `dump`, `verify`, `completions` and `man`.
+//! `keyspaces`, `drop-keyspace`, `prepared`, `flush`, `checkpoint`, `dump`, `verify`, `repair`, `completions` and `man`.
 
 use std::fs;
 
@@ -22,6 +22,34 @@ fn a_checkpoint_is_a_database() {
     done(&windrow(&folder, &["verify", "copy"]));
     let again = windrow(&folder, &["checkpoint", "db", "copy"]);
     assert_eq!(code(&again), 1, "{}", problem(&again));
+}
+
+#[test]
+fn a_repair_writes_a_new_database_and_says_what_is_lost() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let whole = json(&windrow(
+        &folder,
+        &["repair", "db", "--to", "same", "--json"],
+    ));
+    assert_eq!(whole["whole"], true);
+    assert_eq!(whole["keyspaces"][0]["entries"], 2);
+    let again = windrow(&folder, &["repair", "db", "--to", "same"]);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+    fs::remove_file(folder.path().join("db/CURRENT")).unwrap();
+    let refused = windrow(&folder, &["scan", "db"]);
+    assert_eq!(code(&refused), 3, "{}", problem(&refused));
+    let repaired = windrow(&folder, &["repair", "db", "--to", "new"]);
+    assert_eq!(code(&repaired), 3, "{}", problem(&repaired));
+    let shown = String::from_utf8(repaired.stdout).unwrap();
+    assert!(shown.contains("lost: CURRENT"), "{shown}");
+    let scanned = windrow(&folder, &["scan", "new", "--keys-only"]);
+    assert_eq!(done(&scanned), "a\nb\n");
+    done(&windrow(&folder, &["verify", "new"]));
+    let nowhere = windrow(&folder, &["repair", "nowhere", "--to", "other"]);
+    assert_eq!(code(&nowhere), 1, "{}", problem(&nowhere));
 }
 
 #[test]

@@ -4,15 +4,18 @@
 //! Every open, read and `verify` gives the right answer or `Corruption`, and one of them notices each damage to a
 //! byte that counts. After a kill, recovery must distinguish damage to durable records from a torn tail.
 
+mod repairs;
+
 use super::{Replay, Seeds};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
 use crate::filtered::seen_value;
 use crate::history::{FIRST_KEYSPACE, Generator, Operation, Profile};
-use crate::model::{Contents, Effect, differences};
+use crate::model::{Contents, Effect, Model, differences};
 use crate::session::{FOLDER, JOBS_MAX, Session, contents};
 use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
 use clap::Args;
+use repairs::Repaired;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,6 +40,9 @@ pub struct Plan {
     /// Flip one in this many bits.
     #[arg(long, default_value_t = 8)]
     pub one_in: u64,
+    /// Repair one in this many damaged databases.
+    #[arg(long, default_value_t = 4)]
+    pub repair_one_in: u64,
 }
 
 /// What was done.
@@ -44,6 +50,8 @@ pub struct Plan {
 pub struct Tally {
     /// By kind of damage and of file: how often it was noticed, harmless, or gave a wrong answer.
     pub outcomes: BTreeMap<String, [u64; 3]>,
+    /// By kind of damage and of file: how often a repair has kept everything, kept the rest, refused, or been wrong.
+    pub repairs: BTreeMap<String, [u64; 4]>,
     /// The wrong answers.
     pub wrong: Vec<String>,
 }
@@ -52,6 +60,12 @@ impl super::Tally for Tally {
     fn add(&mut self, other: Self) {
         for (kind, counts) in other.outcomes {
             let sum = self.outcomes.entry(kind).or_default();
+            for (sum, count) in sum.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        for (kind, counts) in other.repairs {
+            let sum = self.repairs.entry(kind).or_default();
             for (sum, count) in sum.iter_mut().zip(counts) {
                 *sum += count;
             }
@@ -70,6 +84,14 @@ impl fmt::Display for Tally {
         for (kind, [noticed, harmless, wrong]) in &self.outcomes {
             writeln!(f, "{kind:<34} {noticed:>9} {harmless:>9} {wrong:>9}")?;
         }
+        writeln!(
+            f,
+            "{:<34} {:>9} {:>9} {:>9} {:>9}",
+            "repair", "all", "the rest", "refused", "wrong"
+        )?;
+        for (kind, [all, rest, refused, wrong]) in &self.repairs {
+            writeln!(f, "{kind:<34} {all:>9} {rest:>9} {refused:>9} {wrong:>9}")?;
+        }
         for wrong in &self.wrong {
             writeln!(f, "{wrong}")?;
         }
@@ -85,18 +107,26 @@ pub fn run(plan: &Plan) -> Tally {
 /// Damages the database of one seed in every way.
 fn run_seed(plan: &Plan, seed: u64) -> Tally {
     let Plan {
-        operations, one_in, ..
+        operations,
+        one_in,
+        repair_one_in,
+        ..
     } = plan;
-    let arguments = format!("--operations {operations} --one-in {one_in}");
+    let arguments =
+        format!("--operations {operations} --one-in {one_in} --repair-one-in {repair_one_in}");
     let mut damage = Damage {
         victim: Victim::new(plan, seed, ProcessEnd::Closed),
         replay: Replay::new("damage", seed, &arguments),
         tally: Tally::default(),
+        repaired: Random::new(combine(seed, 4)),
+        repair_one_in: *repair_one_in,
     };
+    damage.check_undamaged();
     let mut random = Random::new(combine(seed, 3));
     damage.flip_bits(&mut random, *one_in, |_| true);
     damage.damage_files();
     damage.victim = Victim::new(plan, seed, ProcessEnd::Killed);
+    damage.check_undamaged();
     damage.flip_bits(&mut random, one_in.div_ceil(4), |path| {
         path.extension()
             .is_some_and(|extension| extension != "table" && extension != "values")
@@ -118,6 +148,7 @@ struct Victim {
     /// An earlier state of the same database.
     earlier: Image,
     contents: Contents,
+    model: Model,
     /// What the system's clock shows.
     moment: Duration,
     /// The contents without the last write, if that write may be torn.
@@ -138,13 +169,19 @@ impl Victim {
         };
         let operations = Generator::new(seed, profile).operations(plan.operations);
         let (first, second) = operations.split_at(plan.operations / 2);
+        // The model does not know that a name has moved: without an earlier commit the entries under the new one would be
+        // others. So no record of a log is of an earlier name.
+        let is_of_names =
+            |it: &&Operation| matches!(it, Operation::Swap(..) | Operation::Rename(..));
+        let second = second.iter().filter(|it| !is_of_names(it)).cloned();
+        let second: Vec<Operation> = second.collect();
         let mut fill = || -> windrow::Result<Image> {
             session.open()?;
             apply_all(&mut session, first)?;
             session.db().flush()?;
             session.runtime.run_until_idle(JOBS_MAX);
             let earlier = session.disk.image();
-            apply_all(&mut session, second)?;
+            apply_all(&mut session, &second)?;
             prepare(&mut session)?;
             match end {
                 ProcessEnd::Closed => session.close()?,
@@ -169,6 +206,7 @@ impl Victim {
             earlier,
             contents: model.current(),
             moment: Duration::from_millis(model.moment()),
+            model: model.clone(),
             torn: (end == ProcessEnd::Killed).then(|| model.state(model.begun() - 1)),
         }
     }
@@ -214,9 +252,17 @@ struct Damage {
     victim: Victim,
     replay: Replay,
     tally: Tally,
+    /// Chooses the damages that are repaired.
+    repaired: Random,
+    repair_one_in: u64,
 }
 
 impl Damage {
+    fn check_undamaged(&mut self) {
+        let checked = repairs::check_undamaged(&self.victim);
+        self.tally.wrong.extend(checked.err());
+    }
+
     fn flip_bits(&mut self, random: &mut Random, one_in: u64, wanted: impl Fn(&Path) -> bool) {
         for path in self.victim.files() {
             if !wanted(&path) {
@@ -293,6 +339,10 @@ impl Damage {
 
     fn try_image(&mut self, kind: &str, path: &Path, image: Image, place: &str) {
         self.replay.at(place.to_owned());
+        let is_flip = kind == "bit flipped";
+        let repaired = self.repaired.chance(1, self.repair_one_in);
+        let repaired =
+            repaired.then(|| repairs::repair(&self.victim, image.clone(), path, is_flip));
         let outcome = self.examine(image);
         let extension = path.extension().or(path.file_name()).unwrap_or_default();
         let name = format!("{kind}: {}", extension.to_string_lossy());
@@ -306,6 +356,20 @@ impl Damage {
                 2
             }
         };
+        if let Some(repaired) = repaired {
+            let index = match repaired {
+                Repaired::Everything => 0,
+                Repaired::TheRest => 1,
+                Repaired::Refused => 2,
+                Repaired::Wrong(what) => {
+                    if self.tally.wrong.len() < WRONG_SHOWN_MAX {
+                        self.tally.wrong.push(format!("{place}: {what}"));
+                    }
+                    3
+                }
+            };
+            self.tally.repairs.entry(name.clone()).or_default()[index] += 1;
+        }
         self.tally.outcomes.entry(name).or_default()[index] += 1;
     }
 

@@ -33,6 +33,7 @@ mod page_cache;
 mod poisoning;
 mod read_folds;
 mod read_only;
+mod repair;
 mod replicas;
 mod secondaries;
 mod stalls;

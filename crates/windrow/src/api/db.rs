@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use super::{Batch, Keyspace, MergedCursor, PreparedTransaction, Snapshot, Transaction};
 use crate::base::{Error, ErrorKind, Result};
-use crate::engine::{self, Access, Handle, MemoryUse, Stats, TRIES_MAX, VerifyReport};
+use crate::engine::{
+    self, Access, Handle, MemoryUse, RepairReport, Stats, TRIES_MAX, VerifyReport,
+};
 use crate::options::{Durability, FileCheck, Isolation, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
@@ -115,6 +117,52 @@ impl Db {
     /// The removal is durable when this returns.
     pub fn destroy(path: impl AsRef<Path>, options: &Options) -> Result<()> {
         engine::destroy(&*options.vfs, path.as_ref())
+    }
+
+    /// Writes all that is provably sound of the damaged database in the folder `from` to a new database in the folder `to`,
+    /// which is empty or missing, and reports what is lost. `from` does not change. It may lack its manifest or `CURRENT`.
+    /// Merge operators, the file system and the memory budget are those of `options`; keyspaces keep their recorded
+    /// options.
+    ///
+    /// Of each key the newest sound version is kept. Where a newer one is lost, an older one may be there again: the report
+    /// names the keys between which that can be. Without a whole manifest, files that no longer counted may add to
+    /// that; `docs/repair.md` says how.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (damaged, new) = (folder.path().join("damaged"), folder.path().join("new"));
+    /// use windrow::{Db, Options};
+    ///
+    /// let db = Db::open(&damaged, Options::default())?;
+    /// db.keyspace("planets")?.insert("earth", "one moon")?;
+    /// db.close()?;
+    /// std::fs::remove_file(damaged.join("CURRENT")).unwrap();
+    /// assert!(Db::open(&damaged, Options::default()).is_err());
+    ///
+    /// let report = Db::repair(&damaged, &new, &Options::default())?;
+    /// assert_eq!(report.losses.len(), 1); // CURRENT itself
+    /// let db = Db::open(&new, Options::default())?;
+    /// assert_eq!(db.keyspace("planets")?.get("earth")?.as_deref(), Some(&b"one moon"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `AlreadyExists` if `to` is not empty, `InvalidArgument` if it is within `from`, `NotFound` if `from` has no file of a
+    /// database, `Locked` if a process has one of them open; `Corruption` if `from` is what an unfinished repair has left, or
+    /// has a sequence number that no database reaches; `Unsupported` for a newer format; `NoSpace`; `Io`, also if the device
+    /// cannot read a part of a file. After an error or a crash no open accepts `to`: remove it and try again. Only if the
+    /// last sync of the folder `to` fails or is cut off may it be there, and whole.
+    ///
+    /// # Durability
+    /// The new database is durable when this returns.
+    pub fn repair(
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        options: &Options,
+    ) -> Result<RepairReport> {
+        engine::repair(from.as_ref(), to.as_ref(), options)
     }
 
     /// Opens the keyspace `name` with its recorded options. A missing keyspace is created with

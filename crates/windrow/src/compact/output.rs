@@ -21,7 +21,7 @@ use crate::base::expiry::{put_expiring, split_expiring};
 use crate::base::key::next_key;
 use crate::base::sync::Shared;
 use crate::base::{
-    FileNumber, Held, Kind, RangeTombstone, Result, SegmentId, SequenceNumber, Trailer,
+    FileNumber, Held, KeyspaceId, Kind, RangeTombstone, Result, SegmentId, SequenceNumber, Trailer,
 };
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
@@ -72,6 +72,7 @@ pub(crate) struct Output<'a, 'keys> {
     /// Bytes that were written since the last request to the rate limiter.
     unrequested: u64,
     options: TableOptions,
+    keyspace: KeyspaceId,
     /// Decides the ends of files. Without it the output is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
     targets: Option<Targets<'keys>>,
@@ -110,7 +111,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         context: &'a dyn JobContext,
         cancel: CancelCheck<'keys>,
         priority: IoPriority,
-        options: TableOptions,
+        (keyspace, options): (KeyspaceId, TableOptions),
         values: Values,
         cutter: Option<OutputCutter<&'keys [u8]>>,
     ) -> Self {
@@ -121,6 +122,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             keys: 0,
             unrequested: 0,
             options,
+            keyspace,
             cutter,
             targets: None,
             below: None,
@@ -244,6 +246,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
                 }
                 (Some(_), None) => unreachable!("only a cutter with targets names one"),
             };
+            let writer = writer.of_keyspace(self.keyspace);
             self.writer = Some(writer.with_generation(self.generation));
         }
         let Some(writer) = &mut self.writer else {

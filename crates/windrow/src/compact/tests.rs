@@ -148,7 +148,14 @@ fn write<'a>(
         filter_units: [0.0; 4],
         compression: Compression::None,
     };
-    let mut output = Output::new(context, &cancel, IoPriority::Flush, options, values, None);
+    let mut output = Output::new(
+        context,
+        &cancel,
+        IoPriority::Flush,
+        (KeyspaceId(1), options),
+        values,
+        None,
+    );
     for (key, trailer, value) in entries {
         output.begin_key(key)?;
         output.add(key, *trailer, value)?;

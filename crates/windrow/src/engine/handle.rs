@@ -66,7 +66,7 @@ impl Handle {
         match Self::open_once(directory, options.clone(), access) {
             Err(error)
                 if error.kind() == ErrorKind::NoSpace
-                    && access == Access::ReadWrite
+                    && access != Access::ReadOnly
                     && reserve::release_unopened(&*options.vfs, directory) =>
             {
                 Self::open_once(directory, options, access)
@@ -83,9 +83,10 @@ impl Handle {
             obsolete: Arc::default(),
             counters: Arc::new(Counters::new()),
             poison: Arc::default(),
+            access,
         };
         let opened = match access {
-            Access::ReadWrite => open::open(&parts)?,
+            Access::ReadWrite | Access::Repair => open::open(&parts)?,
             // A view is not opened: it has a state that was read.
             Access::ReadOnly | Access::View => open::open_read_only(&parts)?,
         };
@@ -106,7 +107,7 @@ impl Handle {
             (memory, files),
             (obsolete, counters, poison),
         );
-        if access == Access::ReadWrite {
+        if matches!(access, Access::ReadWrite | Access::Repair) {
             engine.begin_first_log(last_log)?;
             engine.flush_long_chain()?;
             let manifest_bytes = engine.catalog.manifest_bytes();

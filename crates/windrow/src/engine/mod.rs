@@ -51,6 +51,7 @@ mod leased_files;
 mod locks;
 mod reads;
 mod recovery;
+mod repair;
 mod secondary;
 mod snapshots;
 mod throttling;
@@ -82,6 +83,8 @@ pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
+pub(crate) use repair::repair;
+pub use repair::report::{Loss, ManifestUse, RepairReport, RepairedKeyspace};
 pub(crate) use secondary::Secondary;
 pub(crate) use snapshots::{HeldPoint, SnapshotPoint};
 pub use throttling::memory::MemoryUse;
@@ -152,6 +155,8 @@ pub(crate) struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,
+    /// As `ReadWrite`, by the repair that has marked the folder as unfinished.
+    Repair,
     /// The engine writes nothing, not even by jobs.
     ReadOnly,
     /// The same, for one state of a database that another process may write.
@@ -212,7 +217,7 @@ impl Engine {
     }
 
     fn is_read_only(&self) -> bool {
-        self.access != Access::ReadWrite
+        matches!(self.access, Access::ReadOnly | Access::View)
     }
 
     /// # Errors

@@ -66,7 +66,8 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::DiscardList(number)) => values::discard_list(&place, number, &mut report)?,
         Some(FileName::Values(number)) => values::values(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
-        Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve) | None => {
+        Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve | FileName::Repairing)
+        | None => {
             let Some(number) = backup_of_manifest(name) else {
                 return Err(Error::invalid_argument(format!(
                     "{} is not a log, a manifest, a table, a value file, CURRENT or the manifest of a backup",

@@ -67,6 +67,19 @@ pub(super) fn complete(
     &buffer[start..]
 }
 
+/// Whether `bytes`, which lie between two chunks at `offset` of log `number` and are not sound, may be those of a sync
+/// marker: a part of them that only a marker has is intact.
+pub(crate) fn may_be_marker(bytes: &[u8], number: FileNumber, offset: u64) -> bool {
+    let Some(bytes) = bytes
+        .first_chunk::<HEADER_BYTES>()
+        .filter(|_| bytes.len() == HEADER_BYTES)
+    else {
+        return false;
+    };
+    let of_nothing = checksum(chunk_seed(number, offset), &[]);
+    bytes[4..8] == u32::from(LONG).to_le_bytes() || bytes[8..12] == of_nothing.to_le_bytes()
+}
+
 /// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {

@@ -32,7 +32,7 @@ pub(crate) mod tests;
 pub(crate) mod wal_header;
 mod writer;
 
-pub(crate) use chunk::HEADER_BYTES;
+pub(crate) use chunk::{HEADER_BYTES, may_be_marker};
 pub(crate) use file::LogFile;
 pub(crate) use reader::{LogReader, Record};
 pub(crate) use rewrite::rewrite;

@@ -6,6 +6,7 @@
 //! I1. The reader yields a prefix of the appended records, each whole and unchanged.
 //! I2. A read error is an error, never an end. The next call reads the same bytes again.
 //! I3. Behind the end, the reader finds every sound long header with a synced offset beyond the end.
+//! I4. [`skip_damage`](LogReader::skip_damage) moves to a sound chunk only, and only forward.
 //!
 //! Concurrency: one thread. Its writer may append meanwhile, behind the end that [`LogReader::extend_to`] gives. A reader that
 //! does not know the end, because another process writes, calls [`LogReader::refresh`] at what looks like the end.
@@ -21,6 +22,10 @@ use crate::vfs::{self, Advice, File, OpenMode, Vfs};
 
 /// The bytes of one read.
 const READ_BUFFER_BYTES: usize = 256 << 10;
+
+/// How far behind damage a short chunk is searched for; a long one is found at any distance. Long chunks come again
+/// at distances of about 4 KiB and a record.
+const SHORT_SEARCH_BYTES: u64 = 64 << 10;
 
 // An unverified length never grows the read buffer.
 const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= READ_BUFFER_BYTES);
@@ -235,6 +240,59 @@ impl LogReader {
             file_length: self.file_length,
             recorded_length: self.recorded_length,
         })
+    }
+
+    /// Moves to `offset`, where a chunk begins.
+    pub(crate) fn move_to(&mut self, offset: u64) {
+        self.position = offset;
+    }
+
+    /// Moves from the damage at the position to the next sound chunk behind it. Returns whether there is one; if not,
+    /// the position does not change. Each byte is tried once, so the search ends.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be read.
+    pub(crate) fn skip_damage(&mut self) -> Result<bool> {
+        let start = self.position;
+        let end = self.recorded_length.unwrap_or(self.file_length);
+        let end = end.min(self.file_length);
+        // A long header may be sound although its payload is not.
+        let claimed = self.claimed_end()?;
+        for offset in claimed.into_iter().chain(start + 1..end) {
+            if offset >= end || !self.may_begin_at(offset, start)? {
+                continue;
+            }
+            self.position = offset;
+            if self.probe()?.is_some() {
+                return Ok(true);
+            }
+        }
+        self.position = start;
+        Ok(false)
+    }
+
+    /// Where the chunk at the position ends according to its header, if that is long and sound.
+    fn claimed_end(&mut self) -> Result<Option<u64>> {
+        let (number, offset) = (self.number, self.position);
+        if self.file_length.saturating_sub(offset) < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let bytes = self.load(offset, HEADER_BYTES)?;
+        let header = bytes.first_chunk();
+        let header = header.and_then(|bytes| Header::decode_long(bytes, number, offset));
+        Ok(header.map(|header| offset + header.chunk_bytes() as u64))
+    }
+
+    /// Whether a chunk behind damage at `start` may begin at `offset`: a sound long header, or, near the damage, the
+    /// form of a short one.
+    fn may_begin_at(&mut self, offset: u64, start: u64) -> Result<bool> {
+        let number = self.number;
+        let left = self.file_length - offset;
+        let front = usize::try_from(left).map_or(HEADER_BYTES, |left| left.min(HEADER_BYTES));
+        let bytes = self.load(offset, front)?;
+        let header = Header::decode(&bytes[..front.min(bytes.len())], number, offset);
+        let is_near = offset - start <= SHORT_SEARCH_BYTES;
+        Ok(header.is_some_and(|header| header.synced_up_to.is_some() || is_near))
     }
 
     /// The header of the chunk at the position, if the whole chunk is sound.

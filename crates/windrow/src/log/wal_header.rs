@@ -2,6 +2,7 @@
 //!
 //! See "WAL" in `docs/format.md`.
 
+use super::chunk::HEADER_BYTES;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::codec::Reader;
@@ -31,6 +32,9 @@ pub(crate) struct WalHeader {
 }
 
 impl WalHeader {
+    /// The bytes of its chunk, which is long.
+    pub(crate) const CHUNK_BYTES: usize = HEADER_BYTES + 1 + 8 + 8 + 1 + 8;
+
     /// Appends the payload to `buffer`.
     pub(crate) fn encode(self, buffer: &mut Vec<u8>) {
         let (number, end, synced) = match self.predecessor {

@@ -244,6 +244,15 @@ impl Edit {
         }
     }
 
+    /// Whether the format of the edit at `offset` of its manifest is known, whatever its records are: the first edit says so.
+    pub(crate) fn has_known_format(bytes: &[u8], offset: u64) -> bool {
+        let mut reader = Reader::new(bytes);
+        let tag = reader.varint("tag of a record");
+        let body = reader.prefixed_bytes(bytes.len(), "body of a record");
+        let first = tag.and_then(|tag| Record::read(tag, body?));
+        offset > 0 || first == Ok(Record::FormatVersion)
+    }
+
     /// Decodes a whole edit.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);

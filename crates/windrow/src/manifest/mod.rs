@@ -4,7 +4,7 @@
 //! begins with a snapshot; the file `CURRENT` names the current log.
 //!
 //! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable,
-//! a [`follower`] reads them back, [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
+//! a [`follower`] reads them back ([`salvage`] if they are damaged), [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
 //! [`values`] for the value files, and [`changes`] is its part for consumers of the change feed, with
@@ -28,6 +28,7 @@ pub(crate) mod names;
 mod new_folder;
 mod obsolete;
 mod reference_changes;
+mod salvage;
 mod state;
 mod store;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub(crate) use level::{Level, Place};
 pub(crate) use new_folder::NewFolder;
 pub(crate) use obsolete::Obsolete;
 pub(crate) use reference_changes::ReferenceChanges;
+pub(crate) use salvage::read_edits;
 pub(crate) use state::ManifestState;
 pub(crate) use store::{ManifestStore, manifest_length, read_current};
 pub(crate) use value_files::ValueFiles;

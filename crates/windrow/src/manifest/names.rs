@@ -29,6 +29,8 @@ pub(crate) enum FileName {
     Lock,
     /// The reserve for a full disk.
     Reserve,
+    /// Marks a folder that a repair is filling, or has been when it was interrupted.
+    Repairing,
 }
 
 impl FileName {
@@ -39,6 +41,7 @@ impl FileName {
             "CURRENT.new" => Self::CurrentNew,
             "LOCK" => Self::Lock,
             "RESERVE" => Self::Reserve,
+            "REPAIRING" => Self::Repairing,
             _ => {
                 let (digits, extension) = name.split_once('.')?;
                 let number = digits.parse().ok();
@@ -65,7 +68,7 @@ impl FileName {
             | Self::Values(number)
             | Self::DiscardList(number)
             | Self::Manifest(number) => Some(number),
-            Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve => None,
+            Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve | Self::Repairing => None,
         }
     }
 }
@@ -82,6 +85,7 @@ impl fmt::Display for FileName {
             Self::CurrentNew => f.write_str("CURRENT.new"),
             Self::Lock => f.write_str("LOCK"),
             Self::Reserve => f.write_str("RESERVE"),
+            Self::Repairing => f.write_str("REPAIRING"),
         }
     }
 }
@@ -104,6 +108,7 @@ mod tests {
                 FileName::CurrentNew,
                 FileName::Lock,
                 FileName::Reserve,
+                FileName::Repairing,
             ] {
                 assert_eq!(FileName::parse(&file.to_string()), Some(file));
             }

@@ -13,6 +13,7 @@ mod order;
 mod overlap;
 mod page_fit;
 mod read;
+mod salvage;
 mod verify;
 mod writer;
 
@@ -34,4 +35,5 @@ pub(crate) use read::{
     Bounds, Found, LevelScans, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
     TableFiles, TableFilters,
 };
+pub(crate) use salvage::{SegmentPlace, find_segments};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

@@ -290,6 +290,7 @@ impl SegmentCheck<'_> {
         let tally = Properties {
             largest: self.largest(),
             ranges: properties.ranges,
+            keyspace: properties.keyspace,
             expiring: self.expiring(),
             filter_bytes: properties.filter_bytes,
             blocks: properties.blocks,

@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
-//!   bug of the caller and panics before it reaches the disk.
+//!   bug of the caller and panics before it reaches the disk. Either all entries have a sequence number or none has.
 //! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, the index, and the references by
 //!   value file. None of them grows with the database beyond what the entries of a table take.
 //! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that a reader
@@ -15,9 +15,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::key::compare_entries;
+use crate::base::key::{UNNUMBERED, compare_entries};
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{Error, ErrorKind, FileNumber, RangeTombstone, Result, SegmentId, Trailer};
+use crate::base::{
+    Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstone, Result, SegmentId, Trailer,
+};
 use crate::block::BlockBuilder;
 use crate::block::stored::{Place, TRAILER_BYTES, seal};
 use crate::codec::Compression;
@@ -69,6 +71,7 @@ pub(crate) struct TableWriter {
     ends_at_last_key: bool,
     /// See [`LogReferences`].
     generation: FileNumber,
+    keyspace: Option<KeyspaceId>,
     last_key: Vec<u8>,
     last_sequence: u64,
     /// Where the segment begins.
@@ -190,6 +193,13 @@ impl TableWriter {
         self
     }
 
+    /// Records that the segment is of `keyspace`.
+    #[must_use]
+    pub(crate) fn of_keyspace(mut self, keyspace: KeyspaceId) -> Self {
+        self.keyspace = Some(keyspace);
+        self
+    }
+
     /// Records the newest GC output that the pointers of the entries can lead to (see [`LogReferences`]).
     #[must_use]
     pub(crate) fn with_generation(mut self, generation: FileNumber) -> Self {
@@ -218,6 +228,7 @@ impl TableWriter {
             expiring: ExpiringTally::default(),
             ends_at_last_key: false,
             generation: FileNumber(0),
+            keyspace: None,
             last_key: Vec::new(),
             last_sequence: 0,
             output,
@@ -364,6 +375,11 @@ impl TableWriter {
     /// directory of a new file. There must be an entry. Returns the file with this segment.
     pub(crate) fn finish(mut self) -> Result<WrittenTable> {
         assert!(self.properties.entries > 0, "a table needs an entry");
+        let numbers = (self.properties.sequence_min, self.properties.sequence_max);
+        assert!(
+            numbers.0 != UNNUMBERED || numbers.1 == UNNUMBERED,
+            "a table mixes entries with and without numbers"
+        );
         self.finish_block(None)?;
 
         let mut filters = [Handle::default(); FILTER_UNITS_MAX];
@@ -414,6 +430,7 @@ impl TableWriter {
         let properties = Properties {
             largest: self.largest().into(),
             ranges,
+            keyspace: self.keyspace,
             expiring: self.expiring.finish(),
             filter_bytes: filters.iter().map(|unit| unit.length).sum(),
             blocks: self.index.blocks(),

@@ -70,7 +70,7 @@ impl Engine {
 }
 
 /// Refuses a target within the folder of the database, also through links.
-fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
+pub(in crate::engine) fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
     let own = vfs
         .resolve(own)
         .map_err(|error| Error::io("resolve", own, error))?;
@@ -95,7 +95,7 @@ fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
     }
     if place.starts_with(&own) {
         return Err(Error::invalid_argument(format!(
-            "{} is in the folder of the database: a checkpoint has a folder of its own",
+            "{} is in the folder of the database: a copy has a folder of its own",
             target.display()
         )));
     }

@@ -9,7 +9,7 @@
 //! Concurrency: any thread may make any call.
 
 mod backup;
-mod checkpoint;
+pub(super) mod checkpoint;
 mod held_files;
 mod keyspaces;
 pub(super) mod range_estimate;

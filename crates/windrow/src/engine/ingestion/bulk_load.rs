@@ -101,6 +101,27 @@ impl<'e> BulkWriter<'e, '_> {
         Ok(())
     }
 
+    /// Adds a version of a key with its own number, in the form in which a table stores it with its value in place.
+    /// Keys ascend, and the versions of a key descend.
+    pub(in crate::engine) fn add_version(
+        &mut self,
+        key: &[u8],
+        trailer: Trailer,
+        stored: &[u8],
+    ) -> Result<()> {
+        let (engine, keyspace, cancel) = (self.engine, self.keyspace, self.cancel);
+        let new = || new_output(engine, keyspace, cancel, key);
+        let output = self.output.get_or_insert_with(new);
+        if *key != *self.last_key {
+            output.begin_key(key)?;
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+        }
+        output.add(key, trailer, stored)?;
+        self.user_bytes += (key.len() + value_of(trailer.kind(), stored).len()) as u64;
+        Ok(())
+    }
+
     /// Leaves an entry of a sorted run out, which is older than the one that was added last.
     pub(super) fn leave_out(&mut self, kind: Kind, stored: &[u8]) -> Result<()> {
         match &mut self.output {
@@ -156,7 +177,7 @@ fn new_output<'e, 'c>(
         engine,
         cancel,
         IoPriority::Compaction,
-        table_options(&options, units),
+        (keyspace.id(), table_options(&options, units)),
         Values::of_flush(version.values(), options, mediums_stay),
         Some(OutputCutter::of_bulk_load(plan.file_bytes)),
     )

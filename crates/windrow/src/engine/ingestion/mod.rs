@@ -11,7 +11,7 @@
 //!
 //! Concurrency: any thread; [`tables`] says what it claims.
 
-mod bulk_load;
+pub(super) mod bulk_load;
 mod external;
 mod sort;
 mod table_writer;

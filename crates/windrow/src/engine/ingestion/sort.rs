@@ -204,7 +204,10 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
             cancel,
             IoPriority::Compaction,
             // Nothing looks a key up.
-            table_options(&options, [0.0; FILTER_UNITS_MAX]),
+            (
+                keyspace.id(),
+                table_options(&options, [0.0; FILTER_UNITS_MAX]),
+            ),
             // The load places medium values.
             Values::of_flush(version.values(), options, true),
             None,

@@ -392,7 +392,7 @@ impl Engine {
             IoPriority::Compaction
         };
         let wanted = || self.check_needed(keyspace);
-        let table_options = table_options(&options, units.written_anew);
+        let table_options = (keyspace.id(), table_options(&options, units.written_anew));
         let operator = keyspace.operator();
         let folder = Folder::new(
             &operator,

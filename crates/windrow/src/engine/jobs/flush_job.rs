@@ -62,7 +62,7 @@ impl Engine {
             self,
             &wanted,
             IoPriority::Flush,
-            table_options,
+            (keyspace.id(), table_options),
             values,
             None,
         )

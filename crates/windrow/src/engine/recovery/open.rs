@@ -28,7 +28,6 @@ use std::sync::Arc;
 use super::recovered_values::Recovery;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Moment, Result, SequenceNumber};
-use crate::engine::Engine;
 use crate::engine::catalog::Catalog;
 use crate::engine::changes::present;
 use crate::engine::commit::value_log::ValueLog;
@@ -38,6 +37,7 @@ use crate::engine::errors::poison::Poison;
 use crate::engine::keyspace::KeyspaceCore;
 use crate::engine::secondary::lease::READERS;
 use crate::engine::throttling::memory::Memory;
+use crate::engine::{Access, Engine};
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
@@ -81,6 +81,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) obsolete: Arc<Obsolete>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) poison: Arc<Poison>,
+    pub(crate) access: Access,
 }
 
 /// Opens the database of `parts`.
@@ -91,6 +92,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let vfs = &options.vfs;
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
+    check_finished(directory, &files, parts.access)?;
     let mut state = match read_manifest(&**vfs, directory)? {
         Some(_) if options.error_if_exists => {
             return Err(Error::new(
@@ -182,6 +184,8 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         return Err(no_database(directory));
     };
     let files = list(&**vfs, directory)?;
+    // A repair that has ended early may have left no lock.
+    check_finished(directory, &files, parts.access)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, parts)?;
@@ -208,6 +212,20 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
             Arc::clone(&parts.poison),
         ),
     })
+}
+
+/// Refuses a folder that a repair has not finished. Only that repair opens it.
+pub(in crate::engine) fn check_finished(
+    directory: &Path,
+    files: &BTreeSet<FileName>,
+    access: Access,
+) -> Result<()> {
+    if access == Access::Repair || !files.contains(&FileName::Repairing) {
+        return Ok(());
+    }
+    let what = "a repair into this folder has not ended; remove the folder and repair again";
+    let error = Error::corruption(&FileName::Repairing.to_string(), 0, what);
+    Err(error.context(directory.display()))
 }
 
 fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {
@@ -372,7 +390,7 @@ fn prepare_directory(
         .map_err(|error| lock_failure(directory, error))
 }
 
-pub(super) fn lock_failure(directory: &Path, error: io::Error) -> Error {
+pub(in crate::engine) fn lock_failure(directory: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
         let holder = error.get_ref().map(|holder| format!(" in {holder}"));
         let message = format!(
@@ -386,7 +404,7 @@ pub(super) fn lock_failure(directory: &Path, error: io::Error) -> Error {
 }
 
 /// Whether an error of a list says that the folder does not exist.
-pub(super) fn is_missing_folder(error: &io::Error) -> bool {
+pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -405,7 +423,7 @@ pub(in crate::engine) fn no_database(directory: &Path) -> Error {
 }
 
 /// The files of the engine in the folder.
-pub(super) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
+pub(in crate::engine) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
     let names = vfs
         .list(directory)
         .map_err(|error| Error::io("list", directory, error))?;
@@ -437,7 +455,7 @@ fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> 
 /// Checks that the manifest names every log with records. A log is named durably before its first
 /// record, so a newer log without a name means that the manifest has lost edits. Logs older than the
 /// manifest are leftovers of a recovery that dropped them.
-fn check_unnamed_logs(
+pub(in crate::engine) fn check_unnamed_logs(
     vfs: &dyn Vfs,
     directory: &Path,
     manifest: FileNumber,
@@ -540,7 +558,11 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
         // The write of a `CURRENT.new` removes the one before: nobody else may, while another thread renames it.
         matches!(
             file,
-            FileName::Current | FileName::CurrentNew | FileName::Lock | FileName::Reserve
+            FileName::Current
+                | FileName::CurrentNew
+                | FileName::Lock
+                | FileName::Reserve
+                | FileName::Repairing
         ) || named.contains(file)
     };
     files

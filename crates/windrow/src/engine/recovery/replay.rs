@@ -235,7 +235,7 @@ pub(in crate::engine) fn check_predecessor(
 
 /// Whether a log after the one at `index` proves that the chain was once durable beyond `end` of that
 /// log.
-fn proof_beyond(
+pub(in crate::engine) fn proof_beyond(
     vfs: &dyn Vfs,
     directory: &Path,
     recorded: &RecordedLogs,

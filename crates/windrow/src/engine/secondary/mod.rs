@@ -23,15 +23,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::KeyspaceCore;
 use super::catalog::Catalog;
 use super::commit::value_log::ValueLog;
 use super::commit::wal::WalChain;
 use super::counters::Counters;
 use super::handle::{Handle, OpenFileSets};
 use super::jobs::signal::Signal;
-use super::recovery::open::{Opened, build_keyspace, no_database};
+use super::recovery::open::{Opened, build_keyspace, check_finished, list, no_database};
 use super::throttling::memory::Memory;
+use super::{Access, KeyspaceCore};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Mutex, Shared};
 use crate::base::{Error, ErrorKind, KeyspaceId, Result};
@@ -100,6 +100,7 @@ impl Secondary {
         if read_current(&*options.vfs, directory)?.is_none() {
             return Err(no_database(directory));
         }
+        check_finished(directory, &list(&*options.vfs, directory)?, Access::View)?;
         let memory = Arc::new(Memory::new(&options));
         let obsolete = Arc::<Obsolete>::default();
         let mut followed = Followed::begin(directory, &options, &memory)?;

@@ -2,6 +2,7 @@
 
 mod batches;
 mod chunks;
+mod holes;
 mod rewrites;
 
 use std::io;

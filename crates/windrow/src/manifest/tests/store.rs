@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::names::FileName;
-use super::super::{Edit, ManifestState, ManifestStore, Record, read_manifest};
+use super::super::{Edit, ManifestState, ManifestStore, Record, read_edits, read_manifest};
 use super::{History, log_synced};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::log::LogWriter;
 use crate::log::memory::{Fault, MemoryVfs, Operation};
 use crate::vfs::Vfs;
 
@@ -185,6 +186,37 @@ fn a_manifest_shorter_than_current_says_is_damage() {
         let is_damage = kind(&outcome) == Some(ErrorKind::Corruption);
         assert_eq!(is_damage, (length as u64) < last, "cut at {length}");
     }
+}
+
+#[test]
+fn a_record_of_an_unknown_kind_does_not_hide_the_edits_before_it() {
+    let unknown = [99, 1, 0];
+    let mut newer = Vec::new();
+    Edit {
+        records: vec![Record::FormatVersion],
+    }
+    .encode(&mut newer);
+    // The body of the record is the version.
+    *newer.last_mut().unwrap() += 1;
+    let read = |payloads: &[Vec<u8>]| {
+        let vfs = MemoryVfs::default();
+        let (name, number) = ("000001.manifest", FileNumber(1));
+        let mut log = LogWriter::create(&vfs, directory(), name, number, None).unwrap();
+        for payload in payloads {
+            log.begin().extend_from_slice(payload);
+            log.commit().unwrap();
+        }
+        read_edits(&vfs, directory(), number, u64::MAX)
+    };
+    let mut snapshot = Vec::new();
+    ManifestState::default().snapshot().encode(&mut snapshot);
+    let behind = read(&[snapshot.clone(), unknown.to_vec()]).unwrap();
+    assert!(behind.state.is_some());
+    assert_eq!(behind.fault.unwrap().kind(), ErrorKind::Unsupported);
+    let within = read(&[[&snapshot[..], &unknown].concat()]).unwrap();
+    assert!(within.state.is_none());
+    assert_eq!(within.fault.unwrap().kind(), ErrorKind::Unsupported);
+    assert_eq!(kind(&read(&[newer])), Some(ErrorKind::Unsupported));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::slice;
 
+use crate::base::key::UNNUMBERED;
 use crate::base::{FileNumber, SegmentId, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -180,12 +181,15 @@ impl FileMeta {
         }
     }
 
-    /// This file of unnumbered entries, all of which get the number `sequence`.
+    /// This file with the number `sequence` for all entries of unnumbered segments. Other segments keep their numbers.
     pub(crate) fn numbered(&self, sequence: SequenceNumber) -> Self {
-        let numbered = |segment: &SegmentMeta| SegmentMeta {
-            sequence_min: sequence,
-            sequence_max: sequence,
-            ..segment.clone()
+        let numbered = |segment: &SegmentMeta| match segment.sequence_max {
+            UNNUMBERED => SegmentMeta {
+                sequence_min: sequence,
+                sequence_max: sequence,
+                ..segment.clone()
+            },
+            _ => segment.clone(),
         };
         let segments: Vec<SegmentMeta> = self.segments.iter().map(numbered).collect();
         Self {

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::base::SequenceNumber;
 use crate::base::key::{SEQUENCE_MAX, UNNUMBERED};
 use crate::base::limits::KEY_BYTES_MAX;
+use crate::base::{KeyspaceId, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
@@ -19,6 +19,9 @@ use super::references::{LogSums, ReferenceList};
 
 /// The first tag that a reader may skip.
 const OPTIONAL_TAGS: u64 = 128;
+
+/// The keyspace for which the segment was written; absent in an external table. Only a repair without a manifest needs it.
+const KEYSPACE: u64 = 128;
 
 const SMALLEST: u64 = 1;
 const LARGEST: u64 = 2;
@@ -65,6 +68,8 @@ pub(crate) struct Properties {
     pub(crate) transient: Option<Arc<ReferenceList>>,
     /// The sums of their references to value logs, if there are any. The segment has a block with the list.
     pub(crate) logs: Option<LogSums>,
+    /// The keyspace for which the segment was written, if it is known.
+    pub(crate) keyspace: Option<KeyspaceId>,
 }
 
 impl Properties {
@@ -121,6 +126,12 @@ impl Properties {
             body.clear();
             put_varint(&mut body, self.operands);
             put_varint(output, OPERANDS);
+            put_bytes(output, &body);
+        }
+        if let Some(keyspace) = self.keyspace {
+            body.clear();
+            put_varint(&mut body, u64::from(keyspace.0));
+            put_varint(output, KEYSPACE);
             put_bytes(output, &body);
         }
     }
@@ -195,6 +206,11 @@ impl Properties {
                     if properties.operands == 0 {
                         return Err(start.error("a property of a table is malformed"));
                     }
+                    continue;
+                }
+                KEYSPACE => {
+                    let id = u32::try_from(number(u64::from(u32::MAX))?);
+                    properties.keyspace = id.ok().map(KeyspaceId);
                     continue;
                 }
                 OPTIONAL_TAGS.. => continue,
@@ -292,6 +308,7 @@ mod tests {
             transient: references.transient(),
             logs: references.logs().log_sums(),
             operands: 300,
+            keyspace: Some(KeyspaceId(7)),
             ..sample()
         };
         let transient: Vec<_> = properties
@@ -335,6 +352,9 @@ mod tests {
             (OPERANDS, &[0]),
             (OPERANDS, &[]),
             (OPERANDS, &[1, 1]),
+            (KEYSPACE, &[]),
+            (KEYSPACE, &[1, 1]),
+            (KEYSPACE, &[0x80, 0x80, 0x80, 0x80, 0x10]),
         ] {
             let mut payload = Vec::new();
             sample().encode(&mut payload);
@@ -349,7 +369,7 @@ mod tests {
         let mut payload = Vec::new();
         sample().encode(&mut payload);
         assert_eq!(Properties::decode(&payload).unwrap(), sample());
-        put_varint(&mut payload, OPTIONAL_TAGS);
+        put_varint(&mut payload, OPTIONAL_TAGS + 1);
         put_bytes(&mut payload, b"later");
         assert_eq!(Properties::decode(&payload).unwrap(), sample());
     }

@@ -7,6 +7,7 @@ mod format;
 mod model;
 mod open_tables;
 mod pointers;
+mod salvage;
 mod segments;
 mod sequential;
 
