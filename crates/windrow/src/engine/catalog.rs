@@ -25,7 +25,7 @@ use crate::vfs::Vfs;
 /// The manifest, or its state if the database is open for reading.
 #[derive(Debug)]
 enum Description {
-    Open(ManifestStore),
+    Open(Box<ManifestStore>),
     /// For reading only: the state, and the bytes of the manifest that holds it.
     Fixed(Arc<ManifestState>, u64),
 }
@@ -77,7 +77,7 @@ impl Catalog {
         Ok(Self {
             vfs,
             ids: Ids::new(next, next),
-            store: Mutex::new(Description::Open(store)),
+            store: Mutex::new(Description::Open(Box::new(store))),
             counters,
             totals_before,
             poison,

@@ -92,14 +92,11 @@ impl Waiting {
                     .err()
                     .map(|_| ManifestPosition::default())
             });
-            match place {
-                Some(place) => {
-                    needed = Some(needed.map_or(place, |it: ManifestPosition| it.min(place)))
-                }
-                None => {
-                    drop(vfs.remove(&with_suffix(&path, LOCK_SUFFIX)));
-                    self.leases.remove(reader);
-                }
+            if let Some(place) = place {
+                needed = Some(needed.map_or(place, |it: ManifestPosition| it.min(place)));
+            } else {
+                drop(vfs.remove(&with_suffix(&path, LOCK_SUFFIX)));
+                self.leases.remove(reader);
             }
             drop(lock);
         }

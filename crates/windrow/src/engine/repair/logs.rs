@@ -85,7 +85,7 @@ impl Logs {
             });
         }
         let mut logs = Self::default();
-        let first_log = survey.first_log;
+        let first_begun = survey.first_log;
         for index in 0..recorded.live.len() {
             let log = Log {
                 folder,
@@ -93,7 +93,7 @@ impl Logs {
                 headers: &headers,
                 index,
                 is_whole: survey.is_whole(),
-                first_log,
+                first_begun,
                 is_missing_behind: survey.is_missing_behind(recorded.live[index]),
             };
             if !log.read(&mut logs, has_value)? {
@@ -222,7 +222,7 @@ struct Log<'a> {
     /// Whether the log behind it is missing. That one may have had records, so history does not end here.
     is_missing_behind: bool,
     /// The number and the base of the log that an open has begun with the manifest.
-    first_log: Option<(FileNumber, SequenceNumber)>,
+    first_begun: Option<(FileNumber, SequenceNumber)>,
 }
 
 impl Log<'_> {
@@ -278,10 +278,10 @@ impl Log<'_> {
         let base = self.headers[self.index].map(|header| header.base);
         // Where the first record begins whose value is missing, in a log without holes, and the entries before it.
         let mut missing = None;
-        let first_log = self
-            .first_log
+        let first_begun = self
+            .first_begun
             .filter(|(number, _)| *number == self.number());
-        let base_or_known = base.or(first_log.map(|(_, base)| base));
+        let base_or_known = base.or(first_begun.map(|(_, base)| base));
         // Nothing is between two logs.
         let follows = logs.stretches.last().is_some_and(|before| before.is_last);
         let (mut lost, mut hole) = (follows.then_some(0), None);
@@ -430,8 +430,8 @@ impl Log<'_> {
         if is_header || may_be_marker(&bytes, self.number(), start) {
             return Ok(Some(0));
         }
-        let payloads = HEADS.into_iter().filter_map(|head| bytes.get(head..));
-        Ok(payloads.filter_map(count_batch).next())
+        let mut payloads = HEADS.into_iter().filter_map(|head| bytes.get(head..));
+        Ok(payloads.find_map(count_batch))
     }
 }
 

@@ -112,10 +112,14 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
             names.insert(id, free_name(names, format!("keyspace-{id}")));
         }
     };
-    ids.iter().for_each(|id| name_of(*id, &mut names));
+    for id in &ids {
+        name_of(*id, &mut names);
+    }
     let mut losses = Vec::new();
     let unnamed = unnamed_segments(vfs, from, &survey, &mut names, &mut losses)?;
-    losses.into_iter().for_each(|loss| report.lose(loss));
+    for loss in losses {
+        report.lose(loss);
+    }
     for segment in &unnamed {
         name_of(segment.keyspace(), &mut names);
     }

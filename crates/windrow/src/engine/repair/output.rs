@@ -20,7 +20,7 @@ use crate::base::expiry::{EXPIRY_BYTES, put_expiring, split_expiring};
 use crate::base::key::{SEQUENCE_MAX, UNNUMBERED};
 use crate::base::sync::Shared;
 use crate::base::{
-    Cursor as _, ErrorKind, KeyspaceId, Kind, RangeTombstones, Result, SequenceNumber, Trailer,
+    Cursor, ErrorKind, KeyspaceId, Kind, RangeTombstones, Result, SequenceNumber, Trailer,
 };
 use crate::engine::ingestion::bulk_load::BulkWriter;
 use crate::manifest::FileHandle;
@@ -87,7 +87,7 @@ impl Merge<'_> {
         let mut key = Vec::new();
         loop {
             let valid = self.sources.iter().filter(|source| source.is_valid());
-            let Some(smallest) = valid.map(|source| source.key()).min() else {
+            let Some(smallest) = valid.map(Cursor::key).min() else {
                 return Ok(());
             };
             key.clear();

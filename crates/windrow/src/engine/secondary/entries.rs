@@ -198,27 +198,21 @@ impl Entries<'_> {
         Ok(())
     }
 
-    fn refuse(&mut self, why: Outcome) -> Result<bool> {
+    fn refuse(&mut self, why: Outcome) -> bool {
         self.refused = why;
-        Ok(false)
+        false
     }
 }
 
 impl Target for Entries<'_> {
     fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
         if batch::numbered(entry).is_some() {
-            return if self.state.last_sequence() < entry.sequence {
-                self.refuse(Outcome::NeedsTables)
-            } else {
-                Ok(true)
-            };
+            return Ok(
+                self.state.last_sequence() >= entry.sequence || self.refuse(Outcome::NeedsTables)
+            );
         }
         let Some(tree) = self.trees.get(&entry.keyspace) else {
-            return if self.state.is_dropped(entry.keyspace) {
-                Ok(true)
-            } else {
-                self.refuse(Outcome::NeedsManifest)
-            };
+            return Ok(self.state.is_dropped(entry.keyspace) || self.refuse(Outcome::NeedsManifest));
         };
         let Some(pointer) = entry
             .log_pointer()
@@ -229,19 +223,15 @@ impl Target for Entries<'_> {
         let pointer = decode(pointer)?;
         let keyspace = self.state.keyspaces.get(&entry.keyspace);
         let file = keyspace.and_then(|it| it.values.files.get(&pointer.file));
-        let Some(file) = file.map(|file| file.as_read()) else {
-            return self.refuse(Outcome::NeedsManifest);
+        let Some(file) = file.map(ValueFileState::as_read) else {
+            return Ok(self.refuse(Outcome::NeedsManifest));
         };
         let is_there = match self.check {
             ValueCheck::None => true,
             ValueCheck::Length => self.values.is_long_enough(&pointer)?,
             ValueCheck::Content => self.values.is_sound(&file, entry.key, &pointer)?,
         };
-        if is_there {
-            Ok(true)
-        } else {
-            self.refuse(Outcome::MissingValue)
-        }
+        Ok(is_there || self.refuse(Outcome::MissingValue))
     }
 
     fn apply(&mut self, entry: Entry<'_>, _is_durable: bool) -> Result<bool> {

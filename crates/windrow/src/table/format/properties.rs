@@ -213,7 +213,7 @@ impl Properties {
                     properties.keyspace = id.ok().map(KeyspaceId);
                     continue;
                 }
-                OPTIONAL_TAGS.. => continue,
+                optional if optional >= OPTIONAL_TAGS => continue,
                 _ => return Err(start.unsupported("a table has an unknown property")),
             }
             known += 1;
