@@ -130,7 +130,7 @@ impl Follower {
 
     /// The next change. Waits for it.
     fn next(&mut self) -> Value {
-        let line = self.lines.next().expect("the follower goes on").unwrap();
+        let line = self.lines.next().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 }
