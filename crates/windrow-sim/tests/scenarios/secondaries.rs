@@ -293,7 +293,7 @@ fn a_reader_that_sleeps_too_long_loses_its_files_and_nothing_else() {
     let left = held_asleep.keyspace("left").unwrap();
     let error = left
         .iter()
-        .and_then(|it| it.collect::<windrow::Result<Vec<_>>>());
+        .and_then(Iterator::collect::<windrow::Result<Vec<_>>>);
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert!(

@@ -165,7 +165,7 @@ impl Writer {
                     0 => Durability::Sync,
                     _ => Durability::Buffered,
                 };
-                let key = [self.random.below(40) as u8];
+                let key = [self.random.byte() % 40];
                 let value = [&self.number.to_be_bytes()[..], &vec![1; length]].concat();
                 keyspace.insert_with(key, value, durability).unwrap();
             }
