@@ -153,30 +153,26 @@ impl Follower<'_> {
 
     /// Prints what is new.
     fn read(&mut self, consumer: Option<&str>, output: &mut Output) -> Result<()> {
-        match consumer {
-            Some(name) => {
-                let db = store::open(self.folder)?;
-                let is_new = db.consumers().iter().all(|it| it.name != name);
-                let consumer = db.consumer(name)?;
-                if is_new {
-                    output.note(format_args!(
-                        "consumer \"{name}\" is new: its changes begin now"
-                    ));
-                }
-                read_and_acknowledge(&consumer, output)?;
-                drop(consumer);
-                db.close()
-            }
-            None => {
-                let db = store::open_to_read(self.folder)?;
-                let mut changes = db.changes(self.next)?;
-                while show_next(&mut changes, output)? {}
-                self.next = changes.position();
-                drop(changes);
-                db.close()?;
-                output.flush()
-            }
+        let Some(name) = consumer else {
+            let db = store::open_to_read(self.folder)?;
+            let mut changes = db.changes(self.next)?;
+            while show_next(&mut changes, output)? {}
+            self.next = changes.position();
+            drop(changes);
+            db.close()?;
+            return output.flush();
+        };
+        let db = store::open(self.folder)?;
+        let is_new = db.consumers().iter().all(|it| it.name != name);
+        let consumer = db.consumer(name)?;
+        if is_new {
+            output.note(format_args!(
+                "consumer \"{name}\" is new: its changes begin now"
+            ));
         }
+        read_and_acknowledge(&consumer, output)?;
+        drop(consumer);
+        db.close()
     }
 }
 
