@@ -107,6 +107,13 @@ pub enum Event {
         /// The time that it waited.
         duration: Duration,
     },
+    /// A [consumer](crate::Consumer) of changes held more than the options allow, or was silent for too long: it has fallen
+    /// behind and holds nothing.
+    #[non_exhaustive]
+    ConsumerFellBehind {
+        /// Its name.
+        consumer: String,
+    },
     /// The disk is full. Writes or background work fail.
     NoSpace,
     /// The disk has space again, and no write is refused. Without a reserve the engine does not look for space: the

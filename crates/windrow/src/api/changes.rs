@@ -67,7 +67,7 @@ pub struct Changes {
 /// A named consumer of the changes of a database, whose place survives.
 ///
 /// The database keeps every change behind the place of a consumer, within the bounds of
-/// [`Options::change_retention`](crate::Options::change_retention).
+/// [`Options::change_retention`](crate::Options::change_retention). Like [`Changes`], it keeps the handle open.
 ///
 /// ```
 /// # fn main() -> windrow::Result<()> {
@@ -177,8 +177,8 @@ impl Consumer {
 
     /// Notes that the consumer has done with every change up to `sequence`, most often
     /// [`Change::sequence`]. What nobody else holds is removed. A place that is acknowledged already stays,
-    /// and only counts as a sign of life. This costs a sync of the logs, if anything in them is not durable yet, and two syncs of
-    /// the manifest, so acknowledge after many changes.
+    /// and only counts as a sign of life. This costs two syncs of the manifest, so acknowledge
+    /// after many changes. If no feed has given out `sequence`, it also syncs the logs.
     ///
     /// # Errors
     /// `InvalidArgument` if `sequence` is above the newest write; `FellBehind`; `NotFound`; `NoSpace`
@@ -199,7 +199,8 @@ impl Changes {
         }
     }
 
-    /// The next change. Waits for a commit for at most `timeout`; `None` if there was none. After an error the next call
+    /// The next change. Waits for a commit for at most `timeout`; `None` if there was none. What it passes over, as writes to
+    /// a dropped keyspace, it reads whatever the timeout. After an error the next call
     /// tries the same change again.
     ///
     /// # Errors

@@ -289,6 +289,7 @@ impl Engine {
             chain: opened.chain,
             commits: Commits::new(opened.last_sequence),
             notice: CommitNotice::default(),
+            given_out: AtomicU64::new(0),
             visible: AtomicU64::new(opened.last_sequence),
             snapshots: Arc::<Snapshots>::default(),
             prepared: PreparedTransactions::default(),

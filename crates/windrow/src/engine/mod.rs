@@ -123,6 +123,8 @@ pub(crate) struct Engine {
     notice: CommitNotice,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
+    /// What a feed of changes has given out or may give out is durable up to here.
+    given_out: AtomicU64,
     snapshots: Arc<Snapshots>,
     expiry_clock: ExpiryClock,
     locks: Arc<LockTable>,

@@ -169,15 +169,7 @@ impl<'a> BatchReader<'a> {
     ) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let start = reader.clone();
-        let head = reader.varint_at_most(HEAD_MAX, "count of a batch")?;
-        let count = u32::try_from(head >> CODEC_BITS).unwrap_or(u32::MAX);
-        if count == 0 {
-            return Err(start.error("a batch without entries"));
-        }
-        let last = base.checked_add(u64::from(count) - 1);
-        if last.is_none_or(|last| last > SEQUENCE_MAX) {
-            return Err(start.error("a sequence number beyond the largest"));
-        }
+        let (head, count) = read_head(&mut reader, base)?;
         let [code, ..] = (head & CODEC_MASK).to_le_bytes();
         let codec = Compression::from_code(code)
             .ok_or_else(|| start.unsupported("an unknown compression of a batch"))?;
@@ -277,6 +269,30 @@ impl<'a> BatchReader<'a> {
         self.remaining -= 1;
         Ok(Some(entry))
     }
+}
+
+/// The sequence number of the last entry of `payload`, whose first one has `base`.
+pub(crate) fn last_sequence(
+    payload: &[u8],
+    base: SequenceNumber,
+) -> Result<SequenceNumber, DecodeError> {
+    let (_, count) = read_head(&mut Reader::new(payload), base)?;
+    Ok(base + u64::from(count) - 1)
+}
+
+/// Reads the head of a batch whose first entry has sequence number `base`, and returns it with the number of entries.
+fn read_head(reader: &mut Reader<'_>, base: SequenceNumber) -> Result<(u64, u32), DecodeError> {
+    let start = reader.clone();
+    let head = reader.varint_at_most(HEAD_MAX, "count of a batch")?;
+    let count = u32::try_from(head >> CODEC_BITS).unwrap_or(u32::MAX);
+    if count == 0 {
+        return Err(start.error("a batch without entries"));
+    }
+    let last = base.checked_add(u64::from(count) - 1);
+    if last.is_none_or(|last| last > SEQUENCE_MAX) {
+        return Err(start.error("a sequence number beyond the largest"));
+    }
+    Ok((head, count))
 }
 
 fn read_kind(reader: &mut Reader<'_>) -> Result<Kind, DecodeError> {

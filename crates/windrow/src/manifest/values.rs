@@ -76,6 +76,8 @@ pub(crate) struct ValueLogUsage {
     pub(crate) relocated_entries: u64,
     /// Whether garbage collection may take it.
     pub(crate) is_collectable: bool,
+    /// Whether only consumers of changes keep garbage collection from taking it.
+    pub(crate) is_held: bool,
     pub(crate) is_open: bool,
 }
 
@@ -247,8 +249,13 @@ impl ValueState {
         });
     }
 
-    /// The value logs and GC outputs, if nothing but tables needs the values of entries up to `settled`.
-    pub(super) fn logs(&self, settled: SequenceNumber) -> Vec<ValueLogUsage> {
+    /// The value logs and GC outputs, if nothing but tables and consumers of changes needs the values of entries up to `flushed`,
+    /// and no consumer those of entries up to `settled`.
+    pub(super) fn logs(
+        &self,
+        settled: SequenceNumber,
+        flushed: SequenceNumber,
+    ) -> Vec<ValueLogUsage> {
         let through = self.referred_through();
         let mut relocated: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for table in self.relocations.values().map(|it| it.table) {
@@ -264,6 +271,7 @@ impl ValueState {
                 live: it.referred.plus(through),
                 relocated_entries: relocated.get(&number).copied().unwrap_or_default(),
                 is_collectable: it.is_collectable(settled),
+                is_held: it.is_collectable(flushed) && !it.is_collectable(settled),
                 is_open: it.kind == ValueFileKind::OpenLog,
             }
         };

@@ -114,7 +114,7 @@ impl Version {
         Self {
             levels: self.levels.clone(),
             values: ValueFiles::updated(&self.values, &keyspace.values, obsolete),
-            logs: Shared::new(keyspace.values.logs(keyspace.settled)),
+            logs: Shared::new(keyspace.values.logs(keyspace.settled, keyspace.flushed)),
             summed: keyspace.values.summed(),
             may_expire: self.may_expire,
         }

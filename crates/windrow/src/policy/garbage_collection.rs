@@ -86,10 +86,12 @@ pub(crate) fn garbage_excess<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOpt
     excess(tree, options, has_not_failed).min(garbage)
 }
 
-/// Whether the open log should be sealed, so that it can be collected, because it holds most of the garbage values.
+/// Whether the open log should be sealed, so that it can be collected, because it holds most of the garbage values. Not while
+/// consumers of changes hold an older one: they would hold this one, too.
 pub(crate) fn wants_seal<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
     let is_due = |log: &LogSummary| log.is_open && log.garbage_fraction() >= GARBAGE_IN_OPEN_MIN;
     tree.logs().iter().any(is_due)
+        && !tree.logs().iter().any(|log| log.is_held)
         && excess(tree, options, has_not_failed) > 0
         && garbage_excess(tree, options) == 0
 }

@@ -183,6 +183,8 @@ pub(crate) struct LogSummary {
     pub(crate) moves: u64,
     /// Whether it is complete, and every pointer into it is in tables (I1).
     pub(crate) is_ready: bool,
+    /// Whether only consumers of changes keep it from being ready.
+    pub(crate) is_held: bool,
     /// Whether values are being added.
     pub(crate) is_open: bool,
     /// How often its garbage collection has failed, and whether it rests after a failure.

@@ -411,6 +411,7 @@ impl ValueFiles {
                 // The moves of one of the logs that it represents, because they are collected one by one.
                 moves: whole((file.records + moves) / self.logs_in_one),
                 is_ready: !file.is_open,
+                is_held: false,
                 is_open: file.is_open,
                 failures: 0,
                 is_resting: false,

@@ -1,6 +1,8 @@
 //! Consumers hold what they have not acknowledged, and nothing more.
 
-use windrow::{Db, ErrorKind, Options, Retention};
+use std::sync::{Arc, mpsc};
+
+use windrow::{Db, ErrorKind, Event, Options, Retention};
 
 use crate::{batch, open, rest};
 
@@ -113,7 +115,13 @@ fn a_consumer_that_holds_too_much_falls_behind_and_can_begin_again() {
         bytes: 300 << 10,
         ..Retention::default()
     };
-    let db = Db::open(folder.path(), options).unwrap();
+    let (sender, behind) = mpsc::channel();
+    let listener = move |event: &Event| {
+        if let Event::ConsumerFellBehind { consumer, .. } = event {
+            sender.send(consumer.clone()).unwrap();
+        }
+    };
+    let db = Db::open(folder.path(), options.with_listener(Arc::new(listener))).unwrap();
     let slow = db.consumer("slow").unwrap();
     let fast = db.consumer("fast").unwrap();
     let mut rounds = 0;
@@ -124,6 +132,9 @@ fn a_consumer_that_holds_too_much_falls_behind_and_can_begin_again() {
         assert!(db.consumers()[1].held_bytes <= 300 << 10);
     }
     assert!(rounds > 3, "{rounds}");
+    // Comes after the logs are gone.
+    assert_eq!(behind.recv().unwrap(), "slow");
+    assert!(behind.try_recv().is_err());
     assert!(logs(&db) <= 2);
     for error in [
         slow.changes().unwrap_err(),

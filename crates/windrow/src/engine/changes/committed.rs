@@ -58,7 +58,7 @@ impl Engine {
     pub(super) fn committed(
         &self,
         record: LogRecord<'_>,
-        look: &Look,
+        look: &mut Look,
     ) -> Result<Option<CommittedChange>> {
         let in_file =
             |error: crate::codec::reader::DecodeError| error.in_file(record.name, record.offset);
@@ -138,8 +138,9 @@ impl Engine {
 fn numbered(
     what: Numbered,
     sequence: SequenceNumber,
-    look: &Look,
+    look: &mut Look,
 ) -> Result<Option<CommittedChange>> {
+    let names = look.names_at(sequence);
     let Some(event) = look.changes.events.get(&sequence) else {
         return match what {
             _ if look.holds(sequence) => Ok(None),
@@ -157,7 +158,6 @@ fn numbered(
             to: to.clone(),
         },
         ChangeEvent::TablesAdded(keyspaces) => {
-            let names = look.names_at(sequence);
             let names = keyspaces
                 .iter()
                 .filter_map(|keyspace| names.get(keyspace).cloned());

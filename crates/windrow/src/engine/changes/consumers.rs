@@ -22,6 +22,7 @@ use crate::base::limits::KEYSPACE_NAME_BYTES_MAX;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, FileNumber, Moment, Result, SequenceNumber};
 use crate::engine::Engine;
+use crate::events::Event;
 use crate::log::batch::Numbered;
 use crate::manifest::names::FileName;
 use crate::manifest::{ChangeEvent, ConsumerState, ManifestState, Record, ValueFileKind};
@@ -87,8 +88,11 @@ impl Engine {
                 "consumer {name} acknowledges sequence number {sequence}: the newest write has {newest}"
             )));
         }
-        // The changes may be durable in the consumer's store already: they must not be lost here.
-        self.sync_logs()?;
+        // The changes may be durable in the consumer's store already: they must not be lost here. What a feed has given out
+        // is durable.
+        if sequence > self.given_out.load(Ordering::Acquire) {
+            self.sync_logs()?;
+        }
         let moment = self.present();
         let refused = RefCell::new(None);
         let committed = self.commit_consumers(|manifest| {
@@ -153,14 +157,19 @@ impl Engine {
             .with_state(|state| state.changes.consumers.get(name).copied())
     }
 
-    /// The records that make the logs before `first` unnecessary to recovery, and keep those that consumers hold.
+    /// The records that make the logs before `first` unnecessary to recovery, and keep those that consumers hold. No log is
+    /// kept before it is durable, so one that is not stays with recovery.
     pub(in crate::engine) fn oldest_log_records(
         &self,
         first: FileNumber,
         state: &ManifestState,
     ) -> Vec<Record> {
-        let mut records = Vec::new();
+        let (mut records, mut first) = (Vec::new(), first);
         if let Some(from) = state.changes.held_from() {
+            first = first.min(self.chain.first_not_durable().unwrap_or(first));
+            if state.logs.first().is_none_or(|&oldest| first <= oldest) {
+                return records;
+            }
             let logs = self.chain.entries_before(first, from, self.present());
             let logs = logs.into_iter();
             // The edit of another thread may keep a log already, which leaves the chain only afterwards.
@@ -182,10 +191,20 @@ impl Engine {
     pub(in crate::engine) fn bound_consumers(&self) -> Result<()> {
         let now = self.present();
         let is_any = |state: &ManifestState| !self.fallen_behind(state, now).is_empty();
-        if self.catalog.with_state(is_any) {
-            let bounded = self.commit_consumers(|state| self.fallen_behind(state, now));
-            self.note_reserve();
-            return bounded;
+        if !self.catalog.with_state(is_any) {
+            return Ok(());
+        }
+        let names = RefCell::new(Vec::new());
+        let bounded = self.commit_consumers(|state| {
+            let records = self.fallen_behind(state, now);
+            *names.borrow_mut() = records.iter().filter_map(consumer_name).collect();
+            records
+        });
+        self.note_reserve();
+        bounded?;
+        for consumer in names.into_inner() {
+            let listener = &self.options.listener;
+            listener.notify(|| Event::ConsumerFellBehind { consumer });
         }
         Ok(())
     }
@@ -227,7 +246,9 @@ impl Engine {
                 let logs = &state.changes.kept_logs;
                 kept.borrow_mut().retain(|log| !logs.contains_key(log));
                 for keyspace in self.keyspaces.load().iter() {
-                    self.set_value_files(keyspace, state);
+                    if !keyspace.state().version.logs().is_empty() {
+                        self.set_value_files(keyspace, state);
+                    }
                 }
             })
         });
@@ -271,6 +292,13 @@ pub(in crate::engine) fn present(runtime: &dyn Runtime) -> Moment {
     moment_reached(runtime.unix_time())
 }
 
+fn consumer_name(record: &Record) -> Option<String> {
+    match record {
+        Record::Consumer { name, .. } => Some(name.clone()),
+        _ => None,
+    }
+}
+
 /// The record of an acknowledgement.
 fn acknowledged(
     name: &str,
@@ -287,7 +315,8 @@ fn acknowledged(
         state: ConsumerState {
             // Of threads that share the consumer, another one may have come first.
             acknowledged: sequence.max(known.acknowledged),
-            moment: moment.max(known.moment),
+            // Not the latest ever: a clock may have been wrong.
+            moment,
             is_behind: false,
         },
     })

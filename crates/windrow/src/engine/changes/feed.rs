@@ -14,12 +14,15 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::commit::wal::WrittenLog;
-use crate::log::batch::BatchReader;
+use crate::log::batch;
 use crate::log::{LogReader, WalHeader};
 use crate::manifest::names::FileName;
 
 /// A waiting feed looks again after this time: a poisoned database notifies nobody, nor does a consumer that falls behind.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The capacity that a feed keeps after a large record.
+const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 /// The place of a reader in the changes.
 #[derive(Debug)]
@@ -138,7 +141,7 @@ impl Engine {
                 // It has an entry that is visible, and the entries of a record are published together.
                 return Err(log.damaged("a record ends behind the newest commit"));
             }
-            let change = self.committed(record, &feed.look)?;
+            let change = self.committed(record, &mut feed.look)?;
             feed.next = record.last + 1;
             log.sequence = feed.next;
             log.record = None;
@@ -251,15 +254,14 @@ impl OpenLog {
                 }
                 continue;
             }
-            let mut unpacked = Vec::new();
-            let batch = BatchReader::new(record.payload, self.sequence, &mut unpacked);
-            let batch = batch.map_err(|error| error.in_file(&self.name, offset))?;
-            let last = self.sequence + u64::from(batch.remaining()) - 1;
+            let last = batch::last_sequence(record.payload, self.sequence);
+            let last = last.map_err(|error| error.in_file(&self.name, offset))?;
             if last < next {
                 self.sequence = last + 1;
                 continue;
             }
             self.payload.clear();
+            self.payload.shrink_to(PAYLOAD_KEPT_BYTES);
             self.payload.extend_from_slice(record.payload);
             self.record = Some((last, offset));
         }

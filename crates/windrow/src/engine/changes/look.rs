@@ -3,8 +3,8 @@
 //!
 //! Concurrency: a look never changes.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
@@ -12,27 +12,37 @@ use crate::engine::Engine;
 use crate::engine::admin::is_hidden;
 use crate::manifest::ChangeState;
 
+/// The names of keyspaces.
+pub(super) type Names = BTreeMap<KeyspaceId, String>;
+
 /// What was visible at a moment.
 #[derive(Debug, Default)]
 pub(super) struct Look {
     /// Everything up to here is visible and durable.
     pub(super) through: SequenceNumber,
     /// The keyspaces of users.
-    names: BTreeMap<KeyspaceId, String>,
+    names: Arc<Names>,
+    /// The names before an event, and its sequence number: the last ones that were asked for.
+    names_before: Option<(SequenceNumber, Arc<Names>)>,
     /// At that moment or later.
     pub(super) changes: ChangeState,
 }
 
 impl Look {
     /// The names of keyspaces after the change `sequence`.
-    pub(super) fn names_at(
-        &self,
-        sequence: SequenceNumber,
-    ) -> Cow<'_, BTreeMap<KeyspaceId, String>> {
-        if self.changes.events.range(sequence + 1..).next().is_none() {
-            return Cow::Borrowed(&self.names);
+    pub(super) fn names_at(&mut self, sequence: SequenceNumber) -> Arc<Names> {
+        let mut events = self.changes.events.range(sequence + 1..);
+        let Some((&next, _)) = events.next() else {
+            return Arc::clone(&self.names);
+        };
+        match &self.names_before {
+            Some((event, names)) if *event == next => Arc::clone(names),
+            _ => {
+                let names = self.changes.names_at(sequence, Names::clone(&self.names));
+                let (_, names) = self.names_before.insert((next, Arc::new(names)));
+                Arc::clone(names)
+            }
         }
-        Cow::Owned(self.changes.names_at(sequence, self.names.clone()))
     }
 
     /// Whether consumers hold `sequence`, with all events from there on.
@@ -56,6 +66,7 @@ impl Engine {
         // First: the names and events of everything up to here are in the state.
         let through = self.visible.load(Ordering::Acquire);
         self.sync_logs()?;
+        self.given_out.fetch_max(through, Ordering::AcqRel);
         self.catalog.with_state(|state| {
             if let Some(consumer) = consumer {
                 check_holds(consumer, &state.changes, next)?;
@@ -64,7 +75,8 @@ impl Engine {
             let names = names.map(|(&id, keyspace)| (id, keyspace.name.clone()));
             Ok(Look {
                 through,
-                names: names.filter(|(_, name)| !is_hidden(name)).collect(),
+                names: Arc::new(names.filter(|(_, name)| !is_hidden(name)).collect()),
+                names_before: None,
                 changes: state.changes.clone(),
             })
         })

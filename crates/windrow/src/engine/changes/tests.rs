@@ -36,6 +36,7 @@ fn an_edit_keeps_no_log_that_an_earlier_one_keeps_already() {
     // The first log is needed for `b`, so no flush of `a` makes a log unnecessary.
     write(engine, "b", 0..1);
     write(engine, "a", 0..2000);
+    engine.sync_logs().unwrap();
     let logs: Vec<FileNumber> = engine.chain.lengths().iter().map(|log| log.0).collect();
     let (last, closed) = logs.split_last().unwrap();
     assert!(closed.len() > 2, "{closed:?}");
@@ -52,6 +53,29 @@ fn an_edit_keeps_no_log_that_an_earlier_one_keeps_already() {
     engine.poison.check().unwrap();
 }
 
+/// A log may be closed after the sync of a flush, with buffered entries of a keyspace that was dropped.
+#[test]
+fn a_log_is_not_kept_before_it_is_durable() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = open(folder.path());
+    let engine = handle.engine();
+    engine.open_consumer("c").unwrap();
+    // They fill a log and no memtable, so no flush syncs.
+    for keyspace in ["a", "b", "d"] {
+        write(engine, keyspace, 0..120);
+    }
+    let logs: Vec<FileNumber> = engine.chain.lengths().iter().map(|log| log.0).collect();
+    let (last, closed) = logs.split_last().unwrap();
+    assert!(!closed.is_empty(), "{logs:?}");
+    let records = || {
+        let records = |state: &_| engine.oldest_log_records(*last, state);
+        engine.catalog.with_state(records)
+    };
+    assert_eq!(records(), []);
+    engine.sync_logs().unwrap();
+    assert_eq!(records().len(), closed.len() + 1);
+}
+
 #[test]
 fn a_log_that_was_let_go_before_it_leaves_the_chain_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,6 +84,7 @@ fn a_log_that_was_let_go_before_it_leaves_the_chain_is_not_kept() {
     engine.open_consumer("c").unwrap();
     write(engine, "b", 0..1);
     write(engine, "a", 0..2000);
+    engine.sync_logs().unwrap();
     let last = engine.chain.lengths().last().unwrap().0;
     let build = |state: &_| engine.oldest_log_records(last, state);
     engine.catalog.commit(build, |_| ()).unwrap();

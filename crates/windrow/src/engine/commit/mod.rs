@@ -43,6 +43,7 @@ use std::mem;
 use std::sync::Arc;
 
 use crate::base::key::SEQUENCE_MAX;
+use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, Result, SequenceNumber};
@@ -266,7 +267,10 @@ impl Engine {
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<Inserted> {
-        leader.build_group();
+        // A group is one batch for those who read changes, so it stays within the bound of a batch.
+        if write.encoded_bytes_max() <= BATCH_BYTES_MAX - GROUP_BYTES_MAX {
+            leader.build_group();
+        }
         // This guard drops before `leader` does. After a panic it poisons the database first, so the next
         // group cannot publish a part of this one.
         let mut interrupted = PoisonOnDrop {

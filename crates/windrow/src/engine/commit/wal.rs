@@ -131,6 +131,16 @@ impl WalChain {
         before.last().map_or(0, |link| link.last_sequence)
     }
 
+    /// The first log that may not be durable to its end.
+    pub(crate) fn first_not_durable(&self) -> Option<FileNumber> {
+        let links = self.0.lock();
+        let is_due = |sync: &Arc<LogSync>| sync.synced() < sync.written();
+        let first = links
+            .iter()
+            .find(|link| link.sync.as_ref().is_some_and(is_due));
+        first.map(|link| link.number)
+    }
+
     /// The closed logs before `first` that have entries from sequence number `from` on, as logs that are kept from
     /// `moment` on.
     pub(crate) fn entries_before(

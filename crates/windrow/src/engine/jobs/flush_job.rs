@@ -168,6 +168,14 @@ impl Engine {
 
     /// Drops logs that nothing pins, if no flush is due that would drop them.
     pub(in crate::engine) fn drop_logs(&self) -> Result<()> {
+        // A log that is kept has to be durable. A flush has seen to that.
+        if self
+            .catalog
+            .with_state(|state| state.changes.held_from())
+            .is_some()
+        {
+            self.sync_logs()?;
+        }
         let first_needed = self.catalog.commit(
             |state| {
                 // First: visible entries are in memtables, and later entries are newer.

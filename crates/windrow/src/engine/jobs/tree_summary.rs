@@ -423,6 +423,7 @@ fn log_summary(log: &ValueLogUsage) -> LogSummary {
         },
         moves: log.file.entries.saturating_add(log.relocated_entries),
         is_ready: log.is_collectable,
+        is_held: log.is_held,
         is_open: log.is_open,
         failures: 0,
         is_resting: false,

@@ -20,6 +20,7 @@ fn log(number: u64, live_mib: u64, garbage_mib: u64) -> LogSummary {
         garbage_bytes: garbage_mib * MIB,
         moves: 1000,
         is_ready: true,
+        is_held: false,
         is_open: false,
         failures: 0,
         is_resting: false,
@@ -87,7 +88,14 @@ fn logs_with_pointers_outside_of_tables_are_not_collected() {
     let tree = tree_over(vec![open, log(5, 100, 0)]);
     assert!(wants_seal(&tree, &options(1.1)));
     assert!(!wants_seal(&tree, &options(2.0)));
-    // Not while another log can be collected.
+    // Not while consumers hold an older log, or another one can be collected.
+    let held = LogSummary {
+        is_ready: false,
+        is_held: true,
+        ..log(2, 24, 0)
+    };
+    let tree = tree_over(vec![held, open, log(5, 100, 0)]);
+    assert!(!wants_seal(&tree, &options(1.1)));
     let tree = tree_over(vec![open, log(5, 100, 50)]);
     assert!(!wants_seal(&tree, &options(1.1)));
 }

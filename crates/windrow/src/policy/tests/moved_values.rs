@@ -50,6 +50,7 @@ fn summary(number: u64, live_bytes: u64) -> LogSummary {
         garbage_bytes: 0,
         moves: 1000,
         is_ready: true,
+        is_held: false,
         is_open: false,
         failures: 0,
         is_resting: false,
