@@ -172,6 +172,10 @@ pub(crate) struct SegmentSummary {
 
 /// A value log or a GC output, as far as tables may refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts of a log that do not depend on each other"
+)]
 pub(crate) struct LogSummary {
     pub(crate) number: FileNumber,
     /// Bytes of the file that are not records.

@@ -60,7 +60,7 @@ fn a_flipped_bit_loses_at_most_the_block_that_it_is_in() {
                 assert!(found == entries);
                 continue;
             }
-            let blocks = (0..index.blocks()).map(|number| block(&table, number));
+            let mut blocks = (0..index.blocks()).map(|number| block(&table, number));
             let hit = blocks.rfind(|block| block.offset <= at as u64).unwrap();
             let mut blocks = ReadAhead::new(&table, 0);
             blocks.load(hit).unwrap();
