@@ -25,7 +25,7 @@ fn a_catch_up_has_every_commit_before_it_and_older_states_do_not_change() {
                 .delete_range((round * 3).to_be_bytes()..(round * 4).to_be_bytes())
                 .unwrap(),
             3 => db.flush().unwrap(),
-            5 => drop(plain.remove(round.to_be_bytes()).unwrap()),
+            5 => plain.remove(round.to_be_bytes()).unwrap(),
             7 => plain.compact_range::<&[u8]>(..).unwrap(),
             _ => {}
         }
