@@ -15,14 +15,17 @@ use crate::options::Options;
 /// A reader of a database that another process may have open for writing. Any number of processes read beside it, and none
 /// of them makes it wait.
 ///
-/// Each state that a secondary has read is a [`Db`] that is open for reading, and never changes: its keyspaces, snapshots
-/// and cursors all see the same prefix of the commit order. [`catch_up`](Self::catch_up) reads what was committed since, and
-/// gives the next one. It costs the new records of the logs, and for each keyspace a step per table if any table has changed.
+/// Each state that a secondary has read is a [`Db`] that is open for reading: its keyspaces, snapshots and cursors all see the
+/// same prefix of the commit order, whatever the writer does. Only entries that expire go with the time. Copies work, too
+/// ([`Db::checkpoint`], [`Db::backup`]). [`catch_up`](Self::catch_up) reads what was committed since, and gives the next state.
+/// It costs the new records of the logs; a step for each table of the keyspaces whose files have changed; and a copy of the
+/// list of all files, if somebody holds the state before. What is not flushed yet is in memory.
 ///
 /// A secondary keeps the files that its states need in the folder, by a lease there, which it renews on a thread of its own.
 /// The lease of a process that has ended counts for nothing, and that of one that was stopped for 30 seconds, for example by
-/// a debugger, neither. Then reads of its states may fail until it catches up. The lease also keeps what the
-/// states need in place: a state that is held for long keeps garbage on the disk.
+/// a debugger, neither. Then reads of its states may fail until it catches up. A state that is held for long keeps garbage on
+/// the disk ([`Stats::files_held_by_readers`](crate::Stats::files_held_by_readers)). A state needs no `close`: it would close it
+/// for all who have it. After a `fork` only the parent may use it.
 ///
 /// ```
 /// # fn main() -> windrow::Result<()> {
@@ -60,8 +63,8 @@ impl Secondary {
     /// was acknowledged before this call, of any durability, while the writer lives.
     ///
     /// # Errors
-    /// `Corruption`; `Io`; `FellBehind` if this process was stopped meanwhile for so long that the writer has given it up.
-    /// The next call tries again.
+    /// As [`Db::open_secondary`]; `FellBehind` if this process was stopped meanwhile for so long that the writer has given it
+    /// up. The newest state stays, and the next call begins anew.
     pub fn catch_up(&self) -> Result<Db> {
         let handle = self.0.catch_up()?;
         Ok(Db { handle })
@@ -93,7 +96,8 @@ impl Db {
     /// The newest entries may not be durable: a power failure can lose them, and the writer with them.
     ///
     /// # Errors
-    /// As [`open`](Self::open), but never `Locked`; always `NotFound` if the folder has no database.
+    /// As [`open`](Self::open), but never `Locked`; always `NotFound` if the folder has no database. `InvalidArgument` also if
+    /// a keyspace has a merge operator that the options lack. `Io` also if the lease cannot be written.
     pub fn open_secondary(path: impl AsRef<Path>, options: Options) -> Result<Secondary> {
         engine::Secondary::open(path.as_ref(), options).map(Secondary)
     }
