@@ -1,7 +1,8 @@
 //! `changes` and `consumers`: what was written, in its order, and who has yet to read it.
 //!
-//! A database that another process has open cannot be read here. So a command that follows holds it open for no longer than
-//! it reads, and opens it again after its files have changed. A consumer keeps what comes between.
+//! What has no consumer is read beside a writer. A consumer belongs to the process that writes: a command that follows as one
+//! holds the database open for no longer than it reads, and opens it again after its files have changed. The consumer keeps
+//! what comes between.
 
 use std::fs;
 use std::io;
@@ -13,8 +14,8 @@ use clap::Args;
 use comfy_table::Cell;
 use serde_json::{Map, Value, json};
 use windrow::{
-    BatchEntry, BatchWrite, Change, Changes, Consumer, Db, Error, ErrorKind, Expiry, Result,
-    SequenceNumber,
+    BatchEntry, BatchWrite, Change, Changes, Consumer, Db, Error, ErrorKind, Expiry, Options,
+    Result, SequenceNumber,
 };
 
 use crate::outcome::Outcome;
@@ -29,19 +30,22 @@ const CHANGES_PER_ACKNOWLEDGEMENT: usize = 1000;
 /// A command that follows looks at the files of the database again after this time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// A command that follows beside a writer reads what it has committed after this time.
+const CATCH_UP_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Arguments of `changes`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Prints a line for each write: the sequence number of its batch, what it is, its keyspace, key and value, with \
-tabs between. With --json it prints an object for each change; a batch is one. The command opens the database \
-itself, so no other process can have it open meanwhile.
+tabs between. With --json it prints an object for each change; a batch is one.
 
-Without a consumer it reads what the logs still have. What a consumer has not read stays in the logs, \
+Without a consumer it reads what the logs still have, also while another process writes. What a consumer has not read stays in the logs, \
 within bounds. A consumer that does not exist is created and has nothing to read yet. Its place moves after \
 its changes are printed, so after a crash some may come again.
 
-With --follow the command waits for more changes. It opens the database when its files have changed and no \
-other process has it open, and closes it again; other programs try again if they meet it. Ctrl-C ends it.
+With --follow the command waits for more changes. As a consumer it opens the database when its files have \
+changed and no other process has it open, and closes it again; other programs try again if they meet it. \
+Ctrl-C ends it.
 
 Examples:
   windrow changes shop.db
@@ -89,50 +93,83 @@ pub(crate) struct ConsumersArgs {
 }
 
 pub(crate) fn run(args: &ChangesArgs, output: &mut Output) -> Result<Outcome> {
-    let mut follower = Follower {
-        folder: &args.of.db,
-        next: args.from,
-        seen: None,
-    };
-    if !args.follow {
-        follower.read(args.consumer.as_deref(), output)?;
-        return Ok(Outcome::Done);
-    }
-    loop {
-        match follower.read_if_changed(args.consumer.as_deref(), output) {
-            Err(error) if error.kind() == ErrorKind::Locked => {}
-            read => read?,
+    let folder = &args.of.db;
+    match (args.consumer.as_deref(), args.follow) {
+        (None, false) => {
+            let db = store::open_to_read(folder)?;
+            show_all(&db, args.from, output)?;
+            db.close()?;
         }
-        thread::sleep(LOOK_INTERVAL);
+        (None, true) => follow(folder, args.from, output)?,
+        (Some(name), false) => read_as_consumer(folder, name, output)?,
+        (Some(name), true) => Follower { folder, seen: None }.follow(name, output)?,
     }
+    Ok(Outcome::Done)
+}
+
+/// Prints the changes from `next` on, and then what comes, beside a writer. Returns after an error only.
+fn follow(folder: &Path, mut next: SequenceNumber, output: &mut Output) -> Result<()> {
+    let reader = Db::open_secondary(folder, Options::default())?;
+    loop {
+        next = show_all(&reader.catch_up()?, next, output)?;
+        thread::sleep(CATCH_UP_INTERVAL);
+    }
+}
+
+/// Prints the changes of `db` from `next` on. Returns the next one.
+fn show_all(db: &Db, next: SequenceNumber, output: &mut Output) -> Result<SequenceNumber> {
+    let mut changes = db.changes(next)?;
+    while show_next(&mut changes, output)? {}
+    output.flush()?;
+    Ok(changes.position())
+}
+
+/// Prints what the consumer `name` has not read. A missing one is created.
+fn read_as_consumer(folder: &Path, name: &str, output: &mut Output) -> Result<()> {
+    let db = store::open(folder)?;
+    let is_new = db.consumers().iter().all(|it| it.name != name);
+    let consumer = db.consumer(name)?;
+    if is_new {
+        output.note(format_args!(
+            "consumer \"{name}\" is new: its changes begin now"
+        ));
+    }
+    read_and_acknowledge(&consumer, output)?;
+    drop(consumer);
+    db.close()
 }
 
 /// The name, length and time of change of each file of a database.
 type Files = Vec<(std::ffi::OsString, u64, Option<SystemTime>)>;
 
-/// A reader that opens the database again and again.
+/// A reader that opens the database again and again, as a consumer.
 struct Follower<'a> {
     folder: &'a Path,
-    /// The next sequence number of a reader that is no consumer.
-    next: SequenceNumber,
     /// The files before the last open that has succeeded.
     seen: Option<Files>,
 }
 
 impl Follower<'_> {
+    /// Prints what `consumer` has not read, and then what comes. Returns after an error only.
+    fn follow(&mut self, consumer: &str, output: &mut Output) -> Result<()> {
+        loop {
+            match self.read_if_changed(consumer, output) {
+                Err(error) if error.kind() == ErrorKind::Locked => {}
+                read => read?,
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
     /// Prints what is new, if any file has changed.
-    fn read_if_changed(&mut self, consumer: Option<&str>, output: &mut Output) -> Result<()> {
+    fn read_if_changed(&mut self, consumer: &str, output: &mut Output) -> Result<()> {
         let files = files(self.folder)?;
         if self.seen.as_ref() == Some(&files) {
             return Ok(());
         }
         // A consumer's open changes files. So the next round finds them changed, and this ends the rounds.
-        let has_news = match consumer {
-            Some(name) => self.has_news(name)?,
-            None => true,
-        };
-        if has_news {
-            self.read(consumer, output)?;
+        if self.has_news(consumer)? {
+            read_as_consumer(self.folder, consumer, output)?;
         }
         self.seen = Some(files);
         Ok(())
@@ -149,30 +186,6 @@ impl Follower<'_> {
             None if self.seen.is_none() => Ok(true),
             None => Err(no_consumer(&format!("{} has", self.folder.display()), name)),
         }
-    }
-
-    /// Prints what is new.
-    fn read(&mut self, consumer: Option<&str>, output: &mut Output) -> Result<()> {
-        let Some(name) = consumer else {
-            let db = store::open_to_read(self.folder)?;
-            let mut changes = db.changes(self.next)?;
-            while show_next(&mut changes, output)? {}
-            self.next = changes.position();
-            drop(changes);
-            db.close()?;
-            return output.flush();
-        };
-        let db = store::open(self.folder)?;
-        let is_new = db.consumers().iter().all(|it| it.name != name);
-        let consumer = db.consumer(name)?;
-        if is_new {
-            output.note(format_args!(
-                "consumer \"{name}\" is new: its changes begin now"
-            ));
-        }
-        read_and_acknowledge(&consumer, output)?;
-        drop(consumer);
-        db.close()
     }
 }
 

@@ -142,6 +142,26 @@ impl Drop for Follower {
     }
 }
 
+#[test]
+fn a_follower_sees_what_this_process_commits() {
+    let folder = TempDir::new().unwrap();
+    let db = windrow::Db::open(folder.path().join("db"), windrow::Options::default()).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    keyspace.insert("before", "").unwrap();
+    let mut follower = Follower::start(&folder, &[]);
+    assert_eq!(follower.next()["writes"][0]["key"], "before");
+    for round in 0..4 {
+        let value = "v".repeat(2000);
+        keyspace.insert(format!("{round}"), &value).unwrap();
+        let change = follower.next();
+        assert_eq!(change["writes"][0]["key"], format!("{round}"));
+        assert_eq!(change["writes"][0]["value"], value);
+    }
+    drop(follower);
+    keyspace.insert("after", "").unwrap();
+    db.close().unwrap();
+}
+
 /// Writes while others may have the database open.
 fn put(folder: &TempDir, key: &str) {
     loop {
