@@ -3,4 +3,4 @@
 source "$(dirname "$0")/common.sh"
 library
 maven package -Dmaven.test.skip=true
-ls "$made"/windrow/windrow-[0-9]*.jar
+ls "$made"/windrow/windrow-[0-9]*.jar "$made"/windrow-kafka-streams/windrow-kafka-streams-[0-9]*.jar
