@@ -11,6 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NoSuchElementException;
 import java.util.Random;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
@@ -254,10 +255,9 @@ class LifetimeTest {
             }
         } catch (WindrowException error) {
             assertEquals(ErrorCode.CLOSED, error.code(), error.getMessage());
-        } catch (IllegalStateException | java.util.NoSuchElementException | IndexOutOfBoundsException | IllegalArgumentException
-                | NegativeArraySizeException error) {
-            // Two threads have moved one cursor, which is for one thread at a time.
-            assertTrue(error.getStackTrace().length >= 0);
+        } catch (IllegalStateException | NoSuchElementException moved) {
+            // Another thread has moved the same cursor, which is for one thread at a time.
+            return;
         }
     }
 
