@@ -18,6 +18,11 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         "it tests for them",
     ),
     (
+        "docs/kafka-streams.md",
+        &["window", "windows"],
+        "the windows of Kafka Streams",
+    ),
+    (
         "crates/windrow-sim/src/stress/bank.rs",
         &["account"],
         "the accounts of a bank",

@@ -1,0 +1,203 @@
+package io.windrow.kafka.streams;
+
+import io.windrow.Batch;
+import io.windrow.ErrorCode;
+import io.windrow.Keyspace;
+import io.windrow.WindrowException;
+import java.nio.file.Path;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.StreamsConfig.InternalConfig;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.query.PositionBound;
+import org.apache.kafka.streams.query.Query;
+import org.apache.kafka.streams.query.QueryConfig;
+import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+
+/**
+ * What all stores have in common: the database, its commits, restores and queries.
+ *
+ * <p>All files of a store are in the folder {@code windrow/NAME} of its task. The lock of the store orders writes and commits.
+ * Reads take no lock.
+ */
+abstract class AbstractStore implements StateStore {
+    private static final String FOLDER = "windrow";
+
+    private final String name;
+    private final String format;
+    private final Position position = Position.emptyPosition();
+    private boolean isConsistent;
+    private volatile boolean isOpen;
+    private StateStoreContext context;
+    private volatile StoreDatabase database;
+
+    AbstractStore(String name, String format) {
+        this.name = name;
+        this.format = format;
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public void init(StateStoreContext context, StateStore root) {
+        this.context = context;
+        Map<String, Object> configuration = context.appConfigs();
+        isConsistent = InternalConfig.getBoolean(configuration, InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
+        open();
+        if (root != null) {
+            context.register(root, (RecordBatchingStateRestoreCallback) this::restore);
+        }
+    }
+
+    private void open() {
+        Path folder = context.stateDir().toPath().resolve(FOLDER).resolve(name);
+        try {
+            database = new StoreDatabase(folder, Settings.of(context.appConfigs()), format);
+        } catch (RuntimeException error) {
+            throw new ProcessorStateException("Error opening store " + name + " at location " + folder, error);
+        }
+        position.merge(database.state().position());
+        opened(database.state());
+        isOpen = true;
+    }
+
+    /** The database was opened, with this state. */
+    abstract void opened(State state);
+
+    /** Adds what a record of the changelog means for the store, whose entries are {@code entries}. */
+    abstract void restore(ConsumerRecord<byte[], byte[]> record, Batch batch, Keyspace entries);
+
+    /** The greatest timestamp so far. */
+    abstract long streamTime();
+
+    /** The last number that made the key of a duplicate unique. */
+    abstract int sequence();
+
+    /** The records of a batch are about to be restored. */
+    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {}
+
+    /** Kafka restores a store also after a close. Then it is open again. */
+    private synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        if (!isOpen) {
+            open();
+        }
+        Batch batch = new Batch();
+        Keyspace entries = call(database::writable);
+        Map<TopicPartition, Long> offsets = new HashMap<>();
+        restoring(records);
+        synchronized (position) {
+            for (ConsumerRecord<byte[], byte[]> record : records) {
+                restore(record, batch, entries);
+                ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, position);
+                offsets.put(new TopicPartition(record.topic(), record.partition()), record.offset());
+            }
+            run(() -> database.restore(batch, offsets, position, streamTime(), sequence()));
+        }
+    }
+
+    /** Runs a write, and notes the record that has caused it. The caller has the lock of the store. */
+    final void write(Runnable write) {
+        checkOpen();
+        synchronized (position) {
+            run(write);
+            StoreQueryUtils.updatePosition(position, context);
+        }
+    }
+
+    @Override
+    public synchronized void commit(Map<TopicPartition, Long> changelogOffsets) {
+        if (!isOpen) {
+            return;
+        }
+        synchronized (position) {
+            run(() -> database.commit(changelogOffsets, position, streamTime(), sequence()));
+        }
+    }
+
+    @Override
+    public Long committedOffset(TopicPartition partition) {
+        checkOpen();
+        return database.committedOffset(partition);
+    }
+
+    @Override
+    @SuppressWarnings("deprecation")
+    public boolean managesOffsets() {
+        return true;
+    }
+
+    @Override
+    public synchronized void close() {
+        if (isOpen) {
+            isOpen = false;
+            run(database::close);
+        }
+    }
+
+    @Override
+    public boolean persistent() {
+        return true;
+    }
+
+    @Override
+    public boolean isOpen() {
+        return isOpen;
+    }
+
+    @Override
+    public Position getPosition() {
+        return position;
+    }
+
+    @Override
+    public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig configuration) {
+        return StoreQueryUtils.handleBasicQueries(query, bound, configuration, this, position, context);
+    }
+
+    final StoreDatabase database() {
+        return database;
+    }
+
+    final StateStoreContext context() {
+        return context;
+    }
+
+    final void checkOpen() {
+        if (!isOpen) {
+            throw new InvalidStateStoreException("Store " + name + " is currently closed");
+        }
+    }
+
+    private void run(Runnable call) {
+        call(() -> {
+            call.run();
+            return null;
+        });
+    }
+
+    /** Runs a call of the database. */
+    final <R> R call(Supplier<R> call) {
+        try {
+            return call.get();
+        } catch (WindrowException error) {
+            if (error.code() == ErrorCode.CLOSED) {
+                throw new InvalidStateStoreException("Store " + name + " is currently closed", error);
+            }
+            throw new ProcessorStateException("Error in store " + name + ": " + error.getMessage(), error);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+package io.windrow.kafka.streams;
+
+import java.util.Objects;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.DslStoreFormat;
+import org.apache.kafka.streams.state.HeadersBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/** Makes key-value stores. */
+class KeyValueSupplier implements KeyValueBytesStoreSupplier {
+    private final String name;
+    private final DslStoreFormat format;
+
+    private KeyValueSupplier(String name, DslStoreFormat format) {
+        this.name = Objects.requireNonNull(name, "name cannot be null");
+        this.format = format;
+    }
+
+    static KeyValueSupplier of(String name, DslStoreFormat format) {
+        return format == DslStoreFormat.HEADERS ? new WithHeaders(name) : new KeyValueSupplier(name, format);
+    }
+
+    private static final class WithHeaders extends KeyValueSupplier implements HeadersBytesStoreSupplier {
+        WithHeaders(String name) {
+            super(name, DslStoreFormat.HEADERS);
+        }
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public KeyValueStore<Bytes, byte[]> get() {
+        return WindrowKeyValueStore.of(name, format);
+    }
+
+    @Override
+    public String metricsScope() {
+        return "windrow";
+    }
+}

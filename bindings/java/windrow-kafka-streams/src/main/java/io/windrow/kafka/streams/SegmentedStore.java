@@ -1,0 +1,183 @@
+package io.windrow.kafka.streams;
+
+import io.windrow.Batch;
+import io.windrow.Cursor;
+import io.windrow.KeyRange;
+import io.windrow.Keyspace;
+import java.util.Collection;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
+import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
+import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
+import org.apache.kafka.streams.state.KeyValueIterator;
+
+/**
+ * What stores of windows and sessions have in common: entries with a time, which expire when the time of the stream has
+ * passed it by the retention period.
+ *
+ * <p>A key begins with the number of its segment, which is its time divided by the interval of segments. So one key has its
+ * entries side by side within a segment, and what has expired is removed by one delete of a range. As in Kafka's own stores, a
+ * write of an entry that has expired is dropped from the next removal on, and reads do not give it before.
+ */
+abstract class SegmentedStore extends AbstractStore {
+    /** At least so much time lies between two deletes of what has expired. */
+    private static final long REMOVAL_INTERVAL_MIN = 60_000;
+
+    private final long retention;
+    private final long interval;
+    private final long removalInterval;
+    /** Written with the lock of the store, and read by queries of other threads. */
+    private volatile long streamTime;
+    /** As {@code streamTime}. */
+    private volatile int sequence;
+    /** Entries with an earlier time are removed. */
+    private long removedBefore;
+    private Sensor expiredRecords;
+
+    SegmentedStore(String name, String format, long retention, long interval) {
+        super(name, format + " " + interval);
+        this.retention = retention;
+        this.interval = interval;
+        this.removalInterval = Math.max(retention / 2, REMOVAL_INTERVAL_MIN);
+    }
+
+    @Override
+    public void init(StateStoreContext context, StateStore root) {
+        String task = context.taskId().toString();
+        expiredRecords = TaskMetrics.droppedRecordsSensor(
+                Thread.currentThread().getName(), task, ProcessorContextUtils.metricsImpl(context));
+        super.init(context, root);
+    }
+
+    @Override
+    void opened(State state) {
+        streamTime = state.streamTime();
+        sequence = state.sequence();
+        // The write that has reached this time has removed what expired by it.
+        removedBefore = liveFrom();
+    }
+
+    @Override
+    final long streamTime() {
+        return streamTime;
+    }
+
+    @Override
+    final int sequence() {
+        return sequence;
+    }
+
+    /** The next number that makes the key of a duplicate unique. The caller has the lock of the store. */
+    final int nextSequence() {
+        int next = (sequence + 1) & Integer.MAX_VALUE;
+        sequence = next;
+        return next;
+    }
+
+    /** The time of a key without its segment. */
+    abstract long timeOf(byte[] key);
+
+    /** The number that makes the key of a duplicate unique, or 0. */
+    abstract int sequenceOf(byte[] key);
+
+    final void putEntry(byte[] key, byte[] value) {
+        long time = timeOf(key);
+        streamTime = Math.max(streamTime, time);
+        if (time < liveFrom()) {
+            checkOpen();
+            expiredRecords.record(1.0, ((InternalProcessorContext<?, ?>) context()).currentSystemTimeMs());
+            return;
+        }
+        write(() -> {
+            database().put(stored(time, key), value);
+            removeExpired();
+        });
+    }
+
+    final byte[] getEntry(byte[] key) {
+        long time = timeOf(key);
+        Keyspace entries = readable();
+        if (entries == null || time < earliest(0)) {
+            return null;
+        }
+        return call(() -> entries.getOrNull(stored(time, key)));
+    }
+
+    @Override
+    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            streamTime = Math.max(streamTime, timeOf(record.key()));
+            sequence = Math.max(sequence, sequenceOf(record.key()));
+        }
+    }
+
+    @Override
+    void restore(ConsumerRecord<byte[], byte[]> record, Batch batch, Keyspace entries) {
+        long time = timeOf(record.key());
+        if (time < liveFrom()) {
+            return;
+        }
+        byte[] key = stored(time, record.key());
+        if (record.value() == null) {
+            batch.delete(entries, key);
+        } else {
+            batch.put(entries, key, record.value());
+        }
+        long minimum = liveFrom();
+        if (minimum > removedBefore) {
+            batch.deleteRange(entries, KeyRange.before(Keys.segment(segment(minimum))));
+            removedBefore = minimum;
+        }
+    }
+
+    /** The first time that has not expired, if it is later than {@code from}. */
+    final long earliest(long from) {
+        return Math.max(from, streamTime - retention + 1);
+    }
+
+    /** The entries of the segments of these times with keys between both bounds, null for none, that meet a condition. */
+    final KeyValueIterator<Bytes, byte[]> entries(
+            long from, long to, byte[] lower, byte[] upper, Predicate<byte[]> condition, boolean isForward) {
+        long first = segment(Math.max(from, 0));
+        long last = segment(to);
+        KeyRange range = KeyRange.between(Keys.segment(first), Keys.segment(last + 1));
+        Supplier<Cursor> opening = () -> {
+            Keyspace entries = readable();
+            return entries == null ? null : entries.cursor(range);
+        };
+        return new SegmentIterator(this, opening, first, last, lower, upper, condition, isForward);
+    }
+
+    /** The entries for readers. A closed store has none, as Kafka's own. */
+    private Keyspace readable() {
+        return isOpen() ? database().entries() : null;
+    }
+
+    private void removeExpired() {
+        long minimum = liveFrom();
+        if (minimum > removedBefore) {
+            database().deleteRange(KeyRange.before(Keys.segment(segment(minimum))));
+            removedBefore = minimum;
+        }
+    }
+
+    /** The first time that is neither dropped nor removed: it moves in steps, so that few deletes are enough. */
+    private long liveFrom() {
+        long expired = Math.max(0, streamTime - retention);
+        return expired - expired % removalInterval;
+    }
+
+    private byte[] stored(long time, byte[] key) {
+        return Keys.ofSegment(segment(time), key);
+    }
+
+    private long segment(long time) {
+        return time / interval;
+    }
+}

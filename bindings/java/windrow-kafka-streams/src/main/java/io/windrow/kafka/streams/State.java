@@ -1,0 +1,106 @@
+package io.windrow.kafka.streams;
+
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.query.Position;
+import org.apache.kafka.streams.state.internals.PositionSerde;
+
+/**
+ * What belongs to the entries of a store at one moment, and is recorded with them.
+ *
+ * @param number how many commits there were
+ * @param format what the values are; entries of another format are not used
+ * @param offsets of each changelog, the offset of the last record that the entries contain
+ * @param position the offsets of the input that the entries contain, for queries
+ * @param streamTime the greatest timestamp so far; -1 for none
+ * @param sequence the last number that made the key of a duplicate unique
+ */
+record State(
+        long number,
+        String format,
+        Map<TopicPartition, Long> offsets,
+        Position position,
+        long streamTime,
+        int sequence) {
+    private static final int VERSION = 1;
+    private static final long NO_TIMESTAMP = -1;
+
+    /** The state of a store without entries. */
+    static State empty(String format) {
+        return new State(0, format, Map.of(), Position.emptyPosition(), NO_TIMESTAMP, 0);
+    }
+
+    /**
+     * The state after a commit of {@code changes}: an empty map removes all offsets, and null removes one, as Kafka wants it.
+     */
+    State committed(Map<TopicPartition, Long> changes, Position position, long streamTime, int sequence) {
+        Map<TopicPartition, Long> after = new HashMap<>();
+        if (!changes.isEmpty()) {
+            after.putAll(offsets);
+            changes.forEach((partition, offset) -> {
+                if (offset == null) {
+                    after.remove(partition);
+                } else {
+                    after.put(partition, offset);
+                }
+            });
+        }
+        return new State(number, format, Map.copyOf(after), position.copy(), streamTime, sequence);
+    }
+
+    /** The same state, as that of the next commit. */
+    State next() {
+        return new State(number + 1, format, offsets, position, streamTime, sequence);
+    }
+
+    byte[] toBytes() {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        try (DataOutputStream to = new DataOutputStream(bytes)) {
+            to.writeByte(VERSION);
+            to.writeLong(number);
+            to.writeUTF(format);
+            to.writeLong(streamTime);
+            to.writeInt(sequence);
+            to.writeInt(offsets.size());
+            for (Map.Entry<TopicPartition, Long> offset : offsets.entrySet()) {
+                to.writeUTF(offset.getKey().topic());
+                to.writeInt(offset.getKey().partition());
+                to.writeLong(offset.getValue());
+            }
+            ByteBuffer packed = PositionSerde.serialize(position);
+            to.write(packed.array(), packed.arrayOffset() + packed.position(), packed.remaining());
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        return bytes.toByteArray();
+    }
+
+    static State fromBytes(byte[] bytes) {
+        try (DataInputStream from = new DataInputStream(new ByteArrayInputStream(bytes))) {
+            int version = from.readByte();
+            if (version != VERSION) {
+                throw new IOException("the state of the store has version " + version + ", and this one knows " + VERSION);
+            }
+            long number = from.readLong();
+            String format = from.readUTF();
+            long streamTime = from.readLong();
+            int sequence = from.readInt();
+            Map<TopicPartition, Long> offsets = new HashMap<>();
+            for (int left = from.readInt(); left > 0; left--) {
+                offsets.put(new TopicPartition(from.readUTF(), from.readInt()), from.readLong());
+            }
+            Position position = PositionSerde.deserialize(ByteBuffer.wrap(from.readAllBytes()));
+            return new State(number, format, Map.copyOf(offsets), position, streamTime, sequence);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

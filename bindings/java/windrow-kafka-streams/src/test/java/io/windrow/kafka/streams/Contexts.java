@@ -1,0 +1,32 @@
+package io.windrow.kafka.streams;
+
+import java.io.File;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.processor.internals.ProcessorRecordContext;
+import org.apache.kafka.test.InternalMockProcessorContext;
+import org.apache.kafka.test.StreamsTestUtils;
+
+/** A task whose stores are in a folder. */
+final class Contexts {
+    private Contexts() {}
+
+    static InternalMockProcessorContext<Object, Object> in(File folder) {
+        StreamsConfig configuration = new StreamsConfig(StreamsTestUtils.getStreamsConfig());
+        InternalMockProcessorContext<Object, Object> context =
+                new InternalMockProcessorContext<>(folder, Serdes.Bytes(), Serdes.ByteArray(), configuration);
+        process(context, 0);
+        return context;
+    }
+
+    /** The task processes the record of its input with this offset. */
+    static void process(InternalMockProcessorContext<Object, Object> context, long offset) {
+        context.setRecordContext(new ProcessorRecordContext(0, offset, 0, "input", new RecordHeaders()));
+    }
+
+    static Bytes key(String text) {
+        return Bytes.wrap(text.getBytes(java.nio.charset.StandardCharsets.ISO_8859_1));
+    }
+}

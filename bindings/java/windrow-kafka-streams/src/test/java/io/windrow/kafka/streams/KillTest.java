@@ -1,0 +1,91 @@
+package io.windrow.kafka.streams;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A process is killed while it writes and commits. Afterwards the stores have exactly what a commit had. */
+class KillTest {
+    private static final int KILLS = Integer.getInteger("windrow.kills", 8);
+
+    @TempDir
+    Path folder;
+
+    @Test
+    void afterAKillTheStoresHaveTheirLastCommit() throws Exception {
+        Random random = new Random(7);
+        long counts = -1;
+        long windows = -1;
+        for (int kill = 0; kill < KILLS; kill++) {
+            Progress progress = runAndKill(kill, random.nextInt(15));
+            Victim victim = Victim.in(folder.toFile());
+            long countsNow = victim.last(victim.counts.committedOffset(Victim.CHANGELOG));
+            long windowsNow = victim.last(victim.windows.committedOffset(Victim.CHANGELOG));
+            String what = "kill " + kill + " after " + progress;
+            assertTrue(countsNow >= Math.max(counts, progress.committed) && windowsNow >= Math.max(windows, progress.committed), what);
+            assertTrue(countsNow <= Math.max(counts, progress.begun) && windowsNow <= Math.max(windows, progress.begun), what);
+            assertEquals(Victim.model(countsNow), victim.contents(), what);
+            // A kill between both commits leaves the windows behind, and then their later steps are made again.
+            if (windowsNow == countsNow) {
+                assertEquals(Victim.windowModel(windowsNow), victim.windowContents(), what);
+            }
+            victim.close();
+            counts = countsNow;
+            windows = windowsNow;
+            if (countsNow != windowsNow) {
+                counts = -1;
+                windows = -1;
+                deleteStores();
+            }
+        }
+    }
+
+    private record Progress(long begun, long committed) {}
+
+    /** Kills the process a little after it has begun its commit of this number. */
+    private Progress runAndKill(int seed, int commits) throws IOException, InterruptedException {
+        Process process = new ProcessBuilder(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx64m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Victim.class.getName(),
+                folder.toString(),
+                String.valueOf(seed))
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        long begun = -1;
+        long committed = -1;
+        try (BufferedReader output = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
+            boolean isKilled = false;
+            for (String line = output.readLine(); line != null; line = output.readLine()) {
+                if (line.startsWith("begins ")) {
+                    begun = Long.parseLong(line.substring(7));
+                    if (commits-- <= 0 && !isKilled) {
+                        Thread.sleep(0, new Random(seed).nextInt(999_999));
+                        // Not of the process, which would close its output.
+                        process.toHandle().destroyForcibly();
+                        isKilled = true;
+                    }
+                } else if (line.startsWith("committed ")) {
+                    committed = Long.parseLong(line.substring(10));
+                }
+            }
+        }
+        process.waitFor();
+        return new Progress(begun, committed);
+    }
+
+    private void deleteStores() {
+        Folders.delete(folder.resolve("windrow"));
+        assertTrue(Files.notExists(folder.resolve("windrow")));
+    }
+}

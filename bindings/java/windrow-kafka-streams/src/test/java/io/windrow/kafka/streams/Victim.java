@@ -1,0 +1,118 @@
+package io.windrow.kafka.streams;
+
+import static io.windrow.kafka.streams.Contexts.key;
+
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.WindowStore;
+
+/**
+ * A process that writes to stores until it is killed. Step by step it does what a model does, too, and commits now and then the
+ * number of its last step as the offset.
+ */
+final class Victim {
+    static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
+    private static final Duration RETENTION = Duration.ofMinutes(10);
+
+    final KeyValueStore<Bytes, byte[]> counts = WindrowStores.keyValueStore("counts").get();
+    final WindowStore<Bytes, byte[]> windows =
+            WindrowStores.windowStore("windows", RETENTION, Duration.ofMinutes(1), true).get();
+
+    private Victim(File folder) {
+        counts.init(Contexts.in(folder), counts);
+        windows.init(Contexts.in(folder), windows);
+    }
+
+    static Victim in(File folder) {
+        return new Victim(folder);
+    }
+
+    /** Its arguments: a folder, and a seed. It prints the number of each commit before and after it. */
+    public static void main(String[] arguments) {
+        Victim victim = in(new File(arguments[0]));
+        Random random = new Random(Long.parseLong(arguments[1]));
+        for (int step = (int) victim.last(victim.counts.committedOffset(CHANGELOG)) + 1; ; step++) {
+            Change change = Change.of(step);
+            victim.counts.put(key(change.key), change.value);
+            victim.windows.put(key(change.key), ByteBuffer.allocate(4).putInt(step).array(), change.time);
+            if (random.nextInt(200) == 0) {
+                System.out.println("begins " + step);
+                victim.counts.commit(Map.of(CHANGELOG, (long) step));
+                victim.windows.commit(Map.of(CHANGELOG, (long) step));
+                System.out.println("committed " + step);
+            }
+        }
+    }
+
+    long last(Long offset) {
+        return offset == null || offset < 0 ? -1 : offset;
+    }
+
+    /** What a step writes. */
+    private record Change(String key, byte[] value, long time) {
+        static Change of(int step) {
+            Random random = new Random(step);
+            String key = "key " + random.nextInt(300);
+            byte[] value = random.nextInt(4) == 0 ? null : ("value " + step + " ".repeat(random.nextInt(500))).getBytes();
+            return new Change(key, value, step * 500L);
+        }
+    }
+
+    /** What the key-value store has after a step. */
+    static Map<String, String> model(long last) {
+        Map<String, String> model = new TreeMap<>();
+        for (int step = 0; step <= last; step++) {
+            Change change = Change.of(step);
+            if (change.value == null) {
+                model.remove(change.key);
+            } else {
+                model.put(change.key, new String(change.value));
+            }
+        }
+        return model;
+    }
+
+    Map<String, String> contents() {
+        Map<String, String> contents = new TreeMap<>();
+        try (KeyValueIterator<Bytes, byte[]> all = counts.all()) {
+            all.forEachRemaining(it -> contents.put(new String(it.key.get()), new String(it.value)));
+        }
+        return contents;
+    }
+
+    /** The steps whose windows have not expired after a step. */
+    static java.util.Set<Integer> windowModel(long last) {
+        java.util.Set<Integer> steps = new java.util.TreeSet<>();
+        for (int step = 0; step <= last; step++) {
+            if (step * 500L > last * 500L - RETENTION.toMillis()) {
+                steps.add(step);
+            }
+        }
+        return steps;
+    }
+
+    java.util.Set<Integer> windowContents() {
+        java.util.Set<Integer> steps = new java.util.TreeSet<>();
+        try (KeyValueIterator<?, byte[]> all = windows.all()) {
+            while (all.hasNext()) {
+                KeyValue<?, byte[]> entry = all.next();
+                steps.add(ByteBuffer.wrap(entry.value).getInt());
+            }
+        }
+        return steps;
+    }
+
+    void close() {
+        counts.close();
+        windows.close();
+    }
+}

@@ -1,0 +1,17 @@
+package io.windrow;
+
+/** The state of all keyspaces at one moment, for {@link Keyspace#at}. Any thread may use it. */
+public final class Snapshot implements AutoCloseable {
+    final Handle handle;
+
+    Snapshot(Handle handle) {
+        this.handle = handle;
+        handle.closeWith(this);
+    }
+
+    /** Gives the snapshot up. Views at it keep what they need. */
+    @Override
+    public void close() {
+        handle.close();
+    }
+}
