@@ -169,8 +169,13 @@ public final class Database implements AutoCloseable {
                     throw error;
                 }
             }
-            LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(1L << Math.min(20, 10 + tries)));
+            pause(tries);
         }
+    }
+
+    /** Waits for a short random time, up to a millisecond, so that of those who try again one comes through. */
+    static void pause(int tries) {
+        LockSupport.parkNanos(ThreadLocalRandom.current().nextLong(1L << Math.min(20, 10 + tries)));
     }
 
     /** The names of the prepared transactions. */

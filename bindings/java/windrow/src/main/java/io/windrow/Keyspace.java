@@ -196,12 +196,13 @@ public final class Keyspace extends View {
      * function may be called more than once. Returns the new value.
      */
     public Optional<byte[]> update(byte[] key, UnaryOperator<byte[]> change) {
-        for (int tries = 0; tries < TRIES_MAX; tries++) {
+        for (int tries = 1; tries <= TRIES_MAX; tries++) {
             byte[] old = getOrNull(key);
             byte[] value = change.apply(old == null ? null : Arrays.copyOf(old, old.length));
             if (compareAndSwap(key, old, value)) {
                 return Optional.ofNullable(value);
             }
+            Database.pause(tries);
         }
         throw new WindrowException(ErrorCode.CONFLICT, "other writes to the key came in between each time");
     }
