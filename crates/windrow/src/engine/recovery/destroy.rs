@@ -12,6 +12,7 @@
 //!
 //! Concurrency: one thread, under the exclusive lock.
 
+use std::io;
 use std::path::Path;
 
 use super::open::{LOCK, is_missing_folder, list, lock_failure};
@@ -45,20 +46,26 @@ pub(crate) fn destroy(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         vfs.sync_dir(directory)
             .map_err(|error| Error::io("sync", directory, error))?;
     }
-    remove_leases(vfs, directory);
-    Ok(())
+    remove_leases(vfs, directory)
 }
 
-/// Removes the leases of readers, which then begin anew: the numbers of files begin again. What cannot be removed counts for
-/// the next database.
-fn remove_leases(vfs: &dyn Vfs, directory: &Path) {
+/// Removes the leases of readers, which then begin anew: the numbers of files begin again.
+fn remove_leases(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     let readers = directory.join(READERS);
+    let names = match vfs.list(&readers) {
+        Err(error) if is_missing_folder(&error) => return Ok(()),
+        outcome => outcome.map_err(|error| Error::io("list", &readers, error))?,
+    };
     // The places first: without it a reader notices.
     for suffix in [PLACE_SUFFIX, LOCK_SUFFIX] {
-        for name in vfs.list(&readers).unwrap_or_default() {
-            if name.ends_with(suffix) {
-                drop(vfs.remove(&readers.join(name)));
+        for name in names.iter().filter(|name| name.ends_with(suffix)) {
+            let path = readers.join(name);
+            match vfs.remove(&path) {
+                // Its reader has ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                outcome => outcome.map_err(|error| Error::io("remove", &path, error))?,
             }
         }
     }
+    Ok(())
 }
