@@ -67,6 +67,8 @@ struct Looks {
 enum End {
     /// The log is closed, and read as a whole.
     Closed,
+    /// The manifest does not name the log any more: all of its entries are in tables.
+    Past,
     /// What comes next is not written yet.
     Written,
     /// The history of the database is another one now than the one that was read.
@@ -288,12 +290,6 @@ impl Follower {
             if self.is_other_history() {
                 return Ok(End::Diverged);
             }
-            if let Some(log) = &self.log
-                && self.is_past(log.number)
-            {
-                // All of its entries are in tables.
-                (self.log, self.before) = (None, None);
-            }
             let end = if self.log.is_some() {
                 self.read_log()?
             } else {
@@ -310,6 +306,7 @@ impl Follower {
                     }
                     self.log = None;
                 }
+                End::Past => (self.log, self.before) = (None, None),
                 End::Written => return self.check_complete(),
                 End::Diverged => return Ok(End::Diverged),
             }
@@ -376,6 +373,13 @@ impl Follower {
         };
         let mut looks = Looks::default();
         loop {
+            // Each pass over the records may have read the manifest again.
+            if self.is_other_history() {
+                return Ok(End::Diverged);
+            }
+            if self.is_past(number) {
+                return Ok(End::Past);
+            }
             let Some(log) = &mut self.log else {
                 return Ok(End::Closed);
             };
@@ -409,6 +413,9 @@ impl Follower {
                         break;
                     }
                 }
+            }
+            if self.is_other_history() || self.is_past(number) {
+                continue;
             }
             if let Some(end) = self.end_of_log(number, is_value_missing, looks)? {
                 return Ok(end);
