@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
-use windrow::{Db, Durability, Options};
+use windrow::{Batch, Db, Durability, Options};
 use windrow_sim::model::differences;
 use windrow_sim::session::contents;
 use windrow_sim::{Random, SimDisk, SteppedRuntime};
@@ -17,7 +17,7 @@ use crate::common::{FOLDER, check_sound, on, small};
 /// So many histories take a second or two. A thousand have passed.
 const SEEDS: u64 = 20;
 
-type Hook = Box<dyn FnMut() + Send>;
+type Hook = Box<dyn FnMut(&Path) + Send>;
 
 /// A disk, and what happens before a file on it is opened.
 #[derive(Clone)]
@@ -28,10 +28,10 @@ struct HookedDisk {
 
 impl HookedDisk {
     /// Calls the hook, unless it is running.
-    fn call(&self) {
+    fn call(&self, path: &Path) {
         let hook = self.hook.lock().unwrap().take();
         if let Some(mut hook) = hook {
-            hook();
+            hook(path);
             *self.hook.lock().unwrap() = Some(hook);
         }
     }
@@ -45,12 +45,12 @@ impl fmt::Debug for HookedDisk {
 
 impl Vfs for HookedDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.call();
+        self.call(path);
         self.disk.open(path, mode)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.call();
+        self.call(path);
         self.disk.list(path)
     }
 
@@ -191,7 +191,7 @@ fn what_a_reader_shows_the_writer_had() {
         let pauses = Arc::new(Mutex::new(Random::new(seed)));
         let step = {
             let (writer, pauses) = (Arc::clone(&writer), Arc::clone(&pauses));
-            move || {
+            move |_: &Path| {
                 // Now and then it does so much that logs are closed which the manifest that was read calls open.
                 let steps = match pauses.lock().unwrap().below(32) {
                     0 => 40,
@@ -233,4 +233,73 @@ fn what_a_reader_shows_the_writer_had() {
         steps += writer.number - seed;
     }
     assert!(steps > 10 * SEEDS, "{steps}");
+}
+
+#[test]
+fn a_log_that_is_durable_when_it_is_reached_needs_the_manifest_too() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, options(&disk, &runtime)).unwrap();
+    let keyspace = db.keyspace("a").unwrap();
+    let logs = || disk.image().files_with("wal").len();
+    let write = move |number: u32| {
+        let value = vec![5; 300];
+        keyspace
+            .insert_with(number.to_be_bytes(), value, Durability::Sync)
+            .unwrap();
+    };
+    // Until the next log is prepared, and named by the manifest.
+    let mut number = 0;
+    let before = logs();
+    while logs() == before {
+        write(number);
+        number += 1;
+        runtime.step();
+    }
+    let hooked = HookedDisk {
+        disk: disk.clone(),
+        hook: Arc::default(),
+    };
+    let counted = disk.clone();
+    let writer = db.clone();
+    let mut is_over = false;
+    *hooked.hook.lock().unwrap() = Some(Box::new(move |path| {
+        // The manifest is read before the logs.
+        let is_log = path.extension().is_some_and(|it| it == "wal");
+        if !is_log || std::mem::replace(&mut is_over, true) {
+            return;
+        }
+        let late = writer.keyspace("late").unwrap();
+        let mut batch = Batch::new();
+        batch.insert(&late, "key", "1").unwrap();
+        let names = writer.keyspace("a").unwrap();
+        batch.insert(&names, "key", "1").unwrap();
+        writer.write_with(&batch, Durability::Sync).unwrap();
+        // Until that log is closed, and the next one begun.
+        let begun = || {
+            let image = counted.image();
+            let logs = image.files_with("wal");
+            let is_begun = |path: &&PathBuf| !image.read(path).unwrap().is_empty();
+            logs.iter().filter(is_begun).count()
+        };
+        let before = begun();
+        for number in 1000.. {
+            write(number);
+            if begun() > before {
+                break;
+            }
+        }
+    }));
+    let theirs = small()
+        .with_vfs(Arc::new(hooked))
+        .with_runtime(Arc::new(SteppedRuntime::new(2)));
+    let reader = Db::open_secondary(FOLDER, theirs).unwrap();
+    let state = reader.db();
+    let has = |keyspace: &str| {
+        let keyspace = state.keyspace(keyspace);
+        keyspace.is_ok_and(|it| it.contains_key("key").unwrap())
+    };
+    assert!(has("a") && has("late"));
+    let last = reader.catch_up().unwrap();
+    assert!(contents(&last).unwrap() == contents(&db).unwrap());
 }
