@@ -215,6 +215,9 @@ export interface OpenOptions extends AbstractOpenOptions {
    */
   cacheBytes?: number | undefined
 
+  /** What an open does if the log of writes is damaged: fail, or go on with the commits before the damage. */
+  recovery?: 'strict' | 'up-to-damage' | undefined
+
   /** How reads get blocks. */
   blockSource?: 'mapped' | 'buffered' | undefined
 

@@ -5,6 +5,7 @@ const NAMES = new Map([
   ['createIfMissing', 'create_if_missing'],
   ['errorIfExists', 'error_if_exists'],
   ['durability', 'durability'],
+  ['recovery', 'recovery'],
   ['memoryBudget', 'memory_budget'],
   ['cacheBytes', 'cache_bytes'],
   ['blockSource', 'block_source'],

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use windrow::{
     BlockSource, Compression, Durability, Error, FilterAllocation, Isolation, KeyspaceOptions,
-    MediumInPlace, MediumOrder, Options, Preset, Result, SegmentLimit,
+    MediumInPlace, MediumOrder, Options, Preset, Recovery, Result, SegmentLimit,
 };
 
 /// The value of an option.
@@ -143,6 +143,12 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
                 Setting::Word(name) => options.durability = durability(name)?,
                 _ => return Err(value.unfit("one of buffered, sync")),
             },
+            "recovery" => {
+                options.recovery = value.choice(&[
+                    ("strict", Recovery::Strict),
+                    ("up-to-damage", Recovery::UpToDamage),
+                ])?;
+            }
             "block_source" => {
                 options.block_source = value.choice(&[
                     ("mapped", BlockSource::Mapped),

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::SequenceNumber;
 use crate::base::sync::thread_local;
 
 /// Something that happened in an open database.
@@ -24,6 +25,15 @@ use crate::base::sync::thread_local;
 )]
 #[non_exhaustive]
 pub enum Event {
+    /// The open has found damage in the write-ahead log, and recovered the commits before it alone, as
+    /// [`Recovery::UpToDamage`](crate::Recovery::UpToDamage) asks for. The database is not open yet.
+    #[non_exhaustive]
+    HistoryCut {
+        /// The damage, with its file and offset.
+        damage: String,
+        /// The newest sequence number in use. New commits follow it.
+        last_sequence: SequenceNumber,
+    },
     /// A flush has written a memtable to level 0.
     #[non_exhaustive]
     FlushEnded {

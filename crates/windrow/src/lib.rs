@@ -73,7 +73,7 @@ pub use events::{Event, EventListener};
 pub use merge_operator::{MergeError, MergeOperator, Operands};
 pub use options::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, KeyspaceOptions,
-    MediumInPlace, MediumOrder, Options, Preset, Retention, SegmentLimit,
+    MediumInPlace, MediumOrder, Options, Preset, Recovery, Retention, SegmentLimit,
 };
 pub use policy::StallCause;
 

@@ -23,7 +23,7 @@ use crate::vfs::{OsVfs, Vfs};
 pub(crate) use check::{check_key, check_operand, check_value};
 pub use choices::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, MediumInPlace, MediumOrder,
-    Preset, Retention, SegmentLimit,
+    Preset, Recovery, Retention, SegmentLimit,
 };
 pub use keyspace::KeyspaceOptions;
 pub(crate) use recorded::RecordedOptions;
@@ -41,6 +41,9 @@ pub struct Options {
     /// Durability of writes that do not name one. Default [`Durability::Buffered`]. Set `Sync` if every write must
     /// survive a power failure.
     pub durability: Durability,
+    /// What an open does if the write-ahead log is damaged. Default [`Recovery::Strict`]. Set `UpToDamage` to go on with
+    /// the commits before the damage, if those behind it are not worth a [repair](crate::Db::repair).
+    pub recovery: Recovery,
     /// How reads get blocks. Default [`BlockSource::Mapped`]. Set `Buffered` if a device error must not end the
     /// process, and give `cache_bytes` more memory.
     pub block_source: BlockSource,
@@ -99,6 +102,7 @@ impl Default for Options {
             create_if_missing: true,
             error_if_exists: false,
             durability: Durability::default(),
+            recovery: Recovery::default(),
             block_source: BlockSource::default(),
             lock_timeout: Duration::from_secs(1),
             cache_bytes: 64 << 20,

@@ -29,7 +29,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cache::{BlockCache, MarkClock};
-use crate::events::is_in_listener;
+use crate::events::{Event, is_in_listener};
 use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::runtime::{Work, Workers};
@@ -99,6 +99,12 @@ impl Handle {
             ..
         } = parts;
         let last_log = opened.last_log;
+        if let Some(damage) = &opened.damage {
+            options.listener.notify(|| Event::HistoryCut {
+                damage: damage.message().to_owned(),
+                last_sequence: opened.last_sequence,
+            });
+        }
         let (engine, lock) = Engine::assemble(
             directory,
             options,

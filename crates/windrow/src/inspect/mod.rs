@@ -124,8 +124,7 @@ impl Report<'_> {
         if !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Unsupported) {
             return Err(error);
         }
-        let message = error.to_string();
-        self.show(&Record::new("damage").text("error", &message))?;
+        self.show(&Record::new("damage").text("error", error.message()))?;
         self.damage.get_or_insert(error);
         Ok(None)
     }

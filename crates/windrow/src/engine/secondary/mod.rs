@@ -298,6 +298,7 @@ impl Followed {
             keyspaces: shown.values().map(|it| Arc::clone(&it.core)).collect(),
             last_sequence: follower.last_sequence(),
             last_log: None,
+            damage: None,
         };
         self.shown = shown;
         let shared = (Arc::clone(memory), self.files.clone());

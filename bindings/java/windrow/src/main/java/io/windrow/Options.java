@@ -26,6 +26,15 @@ public final class Options {
         return this;
     }
 
+    /**
+     * What an open does if the log of writes is damaged: {@code strict}, the default, fails; {@code up-to-damage} goes on with
+     * the commits before the damage.
+     */
+    public Options recovery(String value) {
+        settings.set("recovery", value);
+        return this;
+    }
+
     /** How reads get blocks: {@code mapped}, the default, or {@code buffered}. */
     public Options blockSource(String value) {
         settings.set("block_source", value);
