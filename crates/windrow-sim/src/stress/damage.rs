@@ -68,7 +68,7 @@ impl super::Tally for Tally {
                 *sum += count;
             }
         }
-        let counts = |sums: &mut BTreeMap<String, [u64; 4]>, counts: BTreeMap<String, [u64; 4]>| {
+        let add = |sums: &mut BTreeMap<String, [u64; 4]>, counts: BTreeMap<String, [u64; 4]>| {
             for (kind, counts) in counts {
                 let sum = sums.entry(kind).or_default();
                 for (sum, count) in sum.iter_mut().zip(counts) {
@@ -76,8 +76,8 @@ impl super::Tally for Tally {
                 }
             }
         };
-        counts(&mut self.repairs, other.repairs);
-        counts(&mut self.prefixes, other.prefixes);
+        add(&mut self.repairs, other.repairs);
+        add(&mut self.prefixes, other.prefixes);
         self.wrong.extend(other.wrong);
     }
 }

@@ -37,4 +37,5 @@ mod repair;
 mod replicas;
 mod secondaries;
 mod stalls;
+mod up_to_damage;
 mod value_logs;

@@ -111,7 +111,7 @@ impl ChangeState {
 
     /// Ends history at `last`: later sequence numbers are used again for other commits. Consumers that have passed it, and
     /// all of them if a change of keyspaces has lost its number, fall behind.
-    pub(crate) fn cut_behind(&mut self, last: SequenceNumber) {
+    pub(super) fn cut_behind(&mut self, last: SequenceNumber) {
         let lost_events = !self.events.split_off(&(last + 1)).is_empty();
         for consumer in self.consumers.values_mut() {
             consumer.is_behind |= lost_events || consumer.acknowledged > last;

@@ -34,7 +34,8 @@ pub(super) fn open(victim: &Victim, image: Image) -> Prefix {
     let (sender, cuts) = channel();
     let listener = move |event: &Event| {
         if let Event::HistoryCut { last_sequence, .. } = event {
-            drop(sender.send(*last_sequence));
+            let sent = sender.send(*last_sequence);
+            sent.expect("the receiver is in this function");
         }
     };
     let mut options = victim.setting.on(&disk, &runtime);

@@ -123,7 +123,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
     if let Some(end) = cut {
-        state.changes.cut_behind(end);
+        state.cut_history(replayed.last().map(|log| log.number), end);
     }
     apply(&mut state, &merge_operators(&keyspaces))?;
     for keyspace in &keyspaces {
@@ -209,7 +209,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         *keyspace.value_log.lock() = ValueLog::of_state(own.map(|end| (end.1, end.2)));
     }
     if let Some(end) = cut {
-        state.changes.cut_behind(end);
+        state.cut_history(replayed.last().map(|log| log.number), end);
     }
     Ok(Opened {
         lock,
