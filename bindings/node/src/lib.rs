@@ -15,6 +15,8 @@
 
 mod answers;
 mod backups;
+mod border;
+mod calls;
 mod database;
 mod errors;
 mod input;
@@ -24,4 +26,7 @@ mod owner;
 mod packed;
 mod registry;
 mod snapshot;
+mod transaction;
+mod waiting;
 mod work;
+mod writes;
