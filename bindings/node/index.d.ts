@@ -1,6 +1,7 @@
 import {
-  AbstractBatchOperation,
+  AbstractBatchDelOperation,
   AbstractBatchOptions,
+  AbstractBatchPutOperation,
   AbstractChainedBatch,
   AbstractChainedBatchWriteOptions,
   AbstractClearOptions,
@@ -448,14 +449,18 @@ export interface ClearOptions<K> extends AbstractClearOptions<K>, WriteOptions, 
 export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions, InTransaction {}
 export interface MergeOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions, InTransaction {}
 
-/** An operation of a batch. A value may have a time to live. */
-export type BatchOperation<TDatabase, K, V> = AbstractBatchOperation<TDatabase, K, V> & Expiring
-
-/** Options of operations of a chained batch. */
-export type PlaceOptions<K, V> = AbstractPutOptions<K, V> & {
-  /** The keyspace of the operation, if it is not that of the batch. */
+/** The place of an operation, if it is not the database of the batch: a sublevel of it, or a keyspace or a sublevel of one. */
+export interface InSublevel {
   sublevel?: AbstractLevel<any, any, any> | undefined
 }
+
+/** An operation of a batch. A value may have a time to live. */
+export type BatchOperation<TDatabase, K, V> =
+  (Omit<AbstractBatchPutOperation<TDatabase, K, V>, 'sublevel'> & InSublevel & Expiring) |
+  (Omit<AbstractBatchDelOperation<TDatabase, K>, 'sublevel'> & InSublevel)
+
+/** Options of operations of a chained batch. */
+export type PlaceOptions<K, V> = AbstractPutOptions<K, V> & InSublevel
 
 export class ChainedBatch<TDatabase, KDefault, VDefault>
   extends AbstractChainedBatch<TDatabase, KDefault, VDefault> {
