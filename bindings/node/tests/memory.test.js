@@ -56,6 +56,12 @@ test('opens, cursors and errors leave nothing', async (t) => {
     await iterator.next()
     await iterator.close()
   })
+  await repeated('transactions', 2_000, async (i) => {
+    const transaction = await db.transaction({ locking: i % 2 === 0 })
+    await db.put('a', 'c', { transaction })
+    await db.iterator({ transaction }).next()
+    await transaction.rollback()
+  })
   // In memory if the system has such a place: an open there waits for no disk.
   const shared = '/dev/shm'
   const location = fs.existsSync(shared) ? fs.mkdtempSync(path.join(shared, 'windrow-')) : folder()

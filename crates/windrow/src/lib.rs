@@ -65,7 +65,7 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
-    ConsumerStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, PausedFile,
+    ConsumerStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, Near, PausedFile,
     RepairReport, RepairedKeyspace, StallStats, Stats, TableSummary, TableWriter, ValueFileReport,
     ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };

@@ -14,7 +14,7 @@ use super::bounds::key_range;
 use super::{Cursor, Entry, Range, Snapshot};
 use crate::base::{Expiry, Result};
 use crate::block::PinnedValue;
-use crate::engine::{Handle, KeyspaceCore, SnapshotPoint, StateView};
+use crate::engine::{Handle, KeyspaceCore, Near, SnapshotPoint, StateView};
 use crate::options;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
@@ -92,6 +92,43 @@ impl View {
     /// As [`get`](Self::get).
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
         self.lookup(key.as_ref(), get::pin)
+    }
+
+    /// Passes the value of `key` to `found`, if it is in memory: for a thread that must not wait for a device, as that of an
+    /// event loop. If the answer is [`Near::Unknown`], let another thread call [`get_pinned`](Self::get_pinned).
+    ///
+    /// Pages that a file system has in memory count as memory. The system may evict them between the look and the read, so
+    /// a read may wait now and then. Operands, and values that are stored apart from their keys, are always unknown.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// use windrow::Near;
+    ///
+    /// let planets = db.keyspace("planets")?;
+    /// planets.insert("earth", "one moon")?;
+    /// let length = match planets.get_near("earth", <[u8]>::len)? {
+    ///     Near::Found(length) => Some(length),
+    ///     Near::Absent => None,
+    ///     Near::Unknown => planets.get_pinned("earth")?.map(|value| value.len()),
+    /// };
+    /// assert_eq!(length, Some(8));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_near<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        found: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Near<R>> {
+        let key = key.as_ref();
+        options::check_key(key)?;
+        let engine = self.handle.engine();
+        engine.get_near(&self.core, key, self.at(), found)
     }
 
     /// Whether `key` has a value.

@@ -81,6 +81,7 @@ pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
+pub use reads::Near;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
 pub(crate) use repair::repair;

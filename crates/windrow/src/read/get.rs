@@ -13,7 +13,7 @@ use crate::base::expiry::split_expiring;
 use crate::base::{Kind, Moment, Result, SequenceNumber};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
-use crate::table::{self, OpenTables, ReadCounters};
+use crate::table::{self, OpenTables, PointRead};
 use crate::value::OpenValues;
 
 /// A value and its place.
@@ -87,6 +87,16 @@ impl Found<'_> {
         Ok(())
     }
 
+    /// The value, if it is where the read has found it.
+    #[inline]
+    pub(crate) fn in_place(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memtable(value) => Some(value),
+            Self::Table(found) => Some(found.value()),
+            Self::Apart(_) | Self::Operands(_) => None,
+        }
+    }
+
     /// The value, copied.
     ///
     /// # Errors
@@ -157,7 +167,8 @@ pub(crate) struct Sources<'a> {
 }
 
 /// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is
-/// a tombstone or has expired: `lives` says of an expiry whether it is still to come.
+/// a tombstone or has expired: `lives` says of an expiry whether it is still to come. A `read` that must not wait passes no
+/// operands to `found`, and [is far](PointRead::is_far) if it has no answer.
 ///
 /// # Errors
 /// `Corruption` or `Io` from reading a table; those of `found`.
@@ -166,7 +177,7 @@ pub(crate) fn get<R>(
     sources: Sources<'_>,
     key: &[u8],
     sequence: SequenceNumber,
-    counters: &mut ReadCounters,
+    read: &mut PointRead,
     lives: impl FnOnce(Moment) -> bool,
     found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
@@ -197,6 +208,9 @@ pub(crate) fn get<R>(
                     Kind::ExpiringValue => Found::Memtable(value),
                     _ => Apart::found(key, Pointer::Memtable(value), values),
                 }
+            } else if read.ends_here() {
+                // Its base may be anywhere.
+                return Ok(None);
             } else {
                 let search = Search {
                     state,
@@ -205,8 +219,7 @@ pub(crate) fn get<R>(
                     hash: key_hash(key),
                     folds,
                 };
-                let found =
-                    search.operands_in_memtables(age, (trailer, value), values, counters)?;
+                let found = search.operands_in_memtables(age, (trailer, value), values, read)?;
                 Found::Operands(Box::new(found))
             };
             return Ok(Some((Source::Memtables, found(hit)?)));
@@ -222,8 +235,16 @@ pub(crate) fn get<R>(
             if index == 0 && !file.covers(key) {
                 continue;
             }
+            if read.must_not_wait() && file.slot().get().is_none() {
+                read.end();
+                return Ok(None);
+            }
             let table = tables.get(file.slot(), &file.meta)?;
-            if let Some(hit) = table.get(key, hash, sequence, counters)? {
+            let hit = table.get(key, hash, sequence, read)?;
+            if read.is_far() {
+                return Ok(None);
+            }
+            if let Some(hit) = hit {
                 let trailer = hit.trailer();
                 let hit = if trailer.is_value() {
                     Found::Table(hit)
@@ -240,6 +261,8 @@ pub(crate) fn get<R>(
                         Kind::ExpiringValue => Found::Table(hit),
                         _ => Apart::found(key, Pointer::Table(hit), values),
                     }
+                } else if read.ends_here() {
+                    return Ok(None);
                 } else {
                     let search = Search {
                         state,
@@ -248,7 +271,7 @@ pub(crate) fn get<R>(
                         hash,
                         folds,
                     };
-                    let found = search.operands_in_levels(file, &hit, values, counters)?;
+                    let found = search.operands_in_levels(file, &hit, values, read)?;
                     Found::Operands(Box::new(found))
                 };
                 return Ok(Some((Source::Level(index), found(hit)?)));

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::*;
+use crate::table::PointRead;
 use crate::ErrorKind;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::Ordering;
@@ -26,7 +27,9 @@ fn unit(table: &Table, meta: &FileMeta) -> Range<u64> {
 }
 
 fn probe(table: &Table, key: &[u8], counters: &mut ReadCounters) -> Result<bool> {
-    let found = table.get(key, key_hash(key), SEQUENCE_MAX, counters)?;
+    let mut read = PointRead::default();
+    let found = table.get(key, key_hash(key), SEQUENCE_MAX, &mut read)?;
+    counters.add(&read.counters);
     Ok(found.is_some())
 }
 
