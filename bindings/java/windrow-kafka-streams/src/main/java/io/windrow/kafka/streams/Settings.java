@@ -2,6 +2,7 @@ package io.windrow.kafka.streams;
 
 import io.windrow.KeyspaceOptions;
 import io.windrow.Options;
+import java.time.Duration;
 import java.util.Map;
 
 /**
@@ -13,6 +14,7 @@ final class Settings {
     static final String CACHE_BYTES = "windrow.cache.bytes";
     static final String MEMORY_BYTES = "windrow.memory.bytes";
     static final String COMPRESSION = "windrow.compression";
+    static final String COMMIT_INTERVAL = "windrow.commit.interval.ms";
 
     private Settings() {}
 
@@ -32,6 +34,11 @@ final class Settings {
                 .backgroundThreads(1)
                 .openFilesMax(128)
                 .reserveBytes(0);
+    }
+
+    /** With exactly-once, a store commits no more often than that while its task runs. */
+    static Duration commitInterval(Map<String, Object> configuration) {
+        return Duration.ofMillis(number(configuration, COMMIT_INTERVAL, 5_000));
     }
 
     private static long number(Map<String, Object> configuration, String name, long other) {

@@ -43,7 +43,7 @@ class WindowSupplier implements WindowBytesStoreSupplier {
 
     @Override
     public long segmentIntervalMs() {
-        return parameters.segmentInterval();
+        return SegmentedStore.segmentInterval(parameters.retention());
     }
 
     @Override

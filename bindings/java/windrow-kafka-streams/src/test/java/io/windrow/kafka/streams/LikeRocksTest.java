@@ -2,6 +2,7 @@ package io.windrow.kafka.streams;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -172,7 +173,7 @@ class LikeRocksTest {
     private void compared(StateStore own, StateStore rocks, Runnable step) {
         for (StateStore store : new StateStore[] {own, rocks}) {
             Path task = folder.resolve(store == own ? "own" : "rocks");
-            Folders.create(task);
+            assertTrue(task.toFile().isDirectory() || task.toFile().mkdirs());
             store.init(Contexts.in(task.toFile()), store);
         }
         for (int i = 0; i < 600; i++) {
