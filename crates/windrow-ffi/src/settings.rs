@@ -165,6 +165,8 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
             }
             "memory_budget" => options.memory_budget = value.whole()?,
             "reserve_bytes" => options.reserve_bytes = value.whole()?,
+            "change_retention_bytes" => options.change_retention.bytes = value.whole()?,
+            "change_retention_idle" => options.change_retention.idle = value.duration()?,
             "scrub_interval" => options.scrub_interval = value.duration()?,
             _ => return Err(Error::invalid_argument("there is no such option")),
         }

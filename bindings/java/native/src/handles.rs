@@ -52,6 +52,13 @@ impl<T> Handle<T> {
     }
 }
 
+impl<T: Send + Sync> Handle<T> {
+    /// The object; none for the address 0.
+    pub(crate) fn optional(&self) -> Option<&T> {
+        (self.address != 0).then(|| &**self)
+    }
+}
+
 impl<T: Send + Sync> Deref for Handle<T> {
     type Target = T;
 

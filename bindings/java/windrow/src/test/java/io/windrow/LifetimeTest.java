@@ -157,7 +157,7 @@ class LifetimeTest {
                     () -> planets.get((byte[]) null),
                     () -> planets.put(null, b("v")),
                     () -> planets.put(b("k"), (byte[]) null),
-                    () -> planets.delete(null),
+                    () -> planets.delete((byte[]) null),
                     () -> planets.merge(b("k"), null),
                     () -> planets.entries(null),
                     () -> planets.compareAndSwap(null, null, null),
