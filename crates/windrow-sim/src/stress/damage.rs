@@ -143,6 +143,7 @@ fn run_seed(plan: &Plan, seed: u64) -> Tally {
     damage.flip_bits(&mut random, *one_in, |_| true);
     damage.damage_files();
     damage.victim = Victim::new(plan, seed, ProcessEnd::Killed);
+    damage.last_cut = None;
     damage.check_undamaged();
     damage.flip_bits(&mut random, one_in.div_ceil(4), |path| {
         path.extension()
