@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, point, prepared, repair,
+    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, log, point, prepared, repair,
     scan, shell, simulate, stats, values, verify,
 };
 use crate::demo;
@@ -60,6 +60,8 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     /// Draw the tree: the bytes and the capacity of each level, and the value files
     Levels(stats::LevelsArgs),
+    /// Print the job log: flushes, compactions, stalls, opens, errors
+    Log(log::LogArgs),
     /// List the value files: how much of each is live, and which tables refer to it
     Values(values::ValuesArgs),
     /// List the prepared transactions, or commit one or roll it back

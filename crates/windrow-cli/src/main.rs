@@ -17,7 +17,6 @@ mod outcome;
 mod output;
 mod picture;
 mod progress;
-mod prometheus;
 mod range;
 mod store;
 mod tables;

@@ -10,6 +10,7 @@ mod cost;
 pub(crate) mod dump;
 pub(crate) mod keyspaces;
 pub(crate) mod load;
+pub(crate) mod log;
 pub(crate) mod point;
 pub(crate) mod prepared;
 pub(crate) mod repair;
@@ -42,6 +43,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::DropKeyspace(args) => keyspaces::drop_keyspace(&args, output),
         Command::Stats(args) => stats::stats(&args, output),
         Command::Levels(args) => stats::levels(&args, output),
+        Command::Log(args) => log::run(&args, output),
         Command::Values(args) => values::run(&args, output),
         Command::Prepared(args) => prepared::run(&args, output),
         Command::Changes(args) => changes::run(&args, output),

@@ -17,6 +17,7 @@ mod entries;
 mod exit_codes;
 mod help;
 mod load;
+mod log;
 mod other_writes;
 mod simulate;
 mod statistics;

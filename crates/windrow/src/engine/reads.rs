@@ -18,6 +18,7 @@ use crate::base::expiry::is_expired;
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::{Guard, Shared};
 use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
+use crate::latency::{Latencies, Operation, Sampled};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
@@ -63,6 +64,7 @@ pub(crate) struct StateView {
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
     tombstones: Arc<TombstoneSpans>,
+    latencies: Arc<Latencies>,
 }
 
 impl StateView {
@@ -80,6 +82,7 @@ impl StateView {
             &self.state,
             Arc::clone(&self.values),
         )
+        .timed_by(&self.latencies)
     }
 }
 
@@ -307,8 +310,13 @@ impl Engine {
         lives: impl FnOnce(Moment) -> bool,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
+        let latencies = self.observer.latencies();
+        let start = latencies.begin(Sampled::Get);
         let mut counters = ReadCounters::default();
         let answer = get(sources, key, sequence, &mut counters, lives, found);
+        if let Some(start) = start {
+            latencies.end(Operation::Get, start);
+        }
         self.counters.add_read(1, &counters);
         let Some((source, value)) = answer? else {
             return Ok(None);
@@ -342,6 +350,7 @@ impl Engine {
             tables: Arc::clone(&self.tables),
             values: Arc::clone(&self.values),
             tombstones: Arc::clone(&keyspace.tombstones),
+            latencies: Arc::clone(self.observer.latencies()),
         })
     }
 

@@ -3,7 +3,9 @@
 //! Concurrency: plain values, collected by [`Engine::stats`](crate::engine::Engine::stats).
 
 use crate::base::{FileNumber, LevelIoStats, LifetimeStats};
+use crate::engine::observation::JobStats;
 use crate::engine::throttling::memory::MemoryUse;
+use crate::latency::LatencyStats;
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
 
@@ -141,6 +143,10 @@ pub struct Stats {
     pub memory: MemoryUse,
     /// Stalls of writers; every cause once.
     pub stalls: Vec<StallStats>,
+    /// The jobs that run now, the oldest first.
+    pub jobs: Vec<JobStats>,
+    /// How long operations have taken; those are left out that have not been.
+    pub latencies: Vec<LatencyStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
     /// What the database has done since it was created.

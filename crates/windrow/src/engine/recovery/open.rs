@@ -70,6 +70,25 @@ pub(crate) struct Opened {
     pub(crate) last_sequence: SequenceNumber,
     /// The last replayed log that is needed.
     pub(crate) last_log: Option<ReplayedLog>,
+    pub(crate) recovered: Recovered,
+}
+
+/// What an open has found, for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recovered {
+    pub(crate) is_new: bool,
+    pub(crate) logs: usize,
+    pub(crate) log_bytes: u64,
+}
+
+impl Recovered {
+    fn of(logs: &[ReplayedLog], is_new: bool) -> Self {
+        Self {
+            is_new,
+            logs: logs.len(),
+            log_bytes: logs.iter().map(|log| log.end).sum(),
+        }
+    }
 }
 
 /// The parts of an engine that exist before the open.
@@ -93,7 +112,9 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
     check_finished(directory, &files, parts.access)?;
-    let mut state = match read_manifest(&**vfs, directory)? {
+    let found = read_manifest(&**vfs, directory)?;
+    let is_new = found.is_none();
+    let mut state = match found {
         Some(_) if options.error_if_exists => {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
@@ -163,6 +184,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         keyspaces,
         last_sequence,
         last_log,
+        recovered: Recovered::of(&replayed, is_new),
     })
 }
 
@@ -204,6 +226,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         keyspaces,
         last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
         last_log: None,
+        recovered: Recovered::of(&replayed, false),
         catalog: Catalog::read_only(
             Arc::clone(vfs),
             Arc::new(state),
@@ -563,7 +586,8 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
                 | FileName::Lock
                 | FileName::Reserve
                 | FileName::Repairing
-        ) || named.contains(file)
+        ) || file.is_for_people()
+            || named.contains(file)
     };
     files
         .iter()
