@@ -21,6 +21,7 @@ mod range;
 mod store;
 mod tables;
 mod text;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -165,7 +165,8 @@ impl Histogram {
 
     fn stats(&self, operation: Operation) -> LatencyStats {
         let counts = self.buckets.iter().enumerate();
-        let counts = counts.map(|(bucket, count)| (bound_of(bucket), count.load(Ordering::Relaxed)));
+        let counts =
+            counts.map(|(bucket, count)| (bound_of(bucket), count.load(Ordering::Relaxed)));
         let buckets: Vec<_> = counts.filter(|(_, count)| *count > 0).collect();
         LatencyStats {
             operation,

@@ -78,6 +78,7 @@ pub use options::{
     MediumInPlace, MediumOrder, Options, Preset, Retention, SegmentLimit,
 };
 pub use policy::StallCause;
+pub use read::explain::{ExplainedAnswer, ExplainedSource, ExplainedStep, Explanation};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

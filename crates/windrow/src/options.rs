@@ -211,7 +211,10 @@ impl Options {
 
     /// Whether anybody wants the events of the database.
     pub(crate) fn is_observed(&self) -> bool {
-        self.listener.is_any() || self.job_log_bytes > 0 || self.latency_interval > 0
+        cfg!(feature = "tracing")
+            || self.listener.is_any()
+            || self.job_log_bytes > 0
+            || self.latency_interval > 0
     }
 
     /// Checks every field.

@@ -44,9 +44,7 @@ fn work(db: &Db) {
 /// The name of the event of each line of a job log.
 fn names(log: &str) -> Vec<&str> {
     let lines = log.lines().filter(|line| !line.is_empty());
-    lines
-        .map(|line| line.split(' ').nth(1).unwrap())
-        .collect()
+    lines.map(|line| line.split(' ').nth(1).unwrap()).collect()
 }
 
 #[test]
@@ -139,7 +137,9 @@ fn nothing_needs_the_files_for_people() {
     assert!(report.losses.is_empty(), "{:?}", report.losses);
 
     Db::destroy(&path, &tiny()).unwrap();
-    let left = fs::read_dir(&path).unwrap().map(|it| it.unwrap().file_name());
+    let left = fs::read_dir(&path)
+        .unwrap()
+        .map(|it| it.unwrap().file_name());
     assert_eq!(left.collect::<Vec<_>>(), ["LOCK"]);
 }
 

@@ -11,7 +11,9 @@ use windrow::{Db, Options};
 use crate::common::{code, done, problem, text, windrow};
 
 fn events(text: &str) -> Vec<String> {
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines
         .map(|event| event["event"].as_str().unwrap().to_owned())
         .collect()
@@ -48,7 +50,11 @@ fn the_log_of_jobs_is_shown() {
     let objects = windrow(&folder, &["log", "db", "--json"]);
     let objects: Vec<&str> = done(&objects).lines().collect();
     assert_eq!(objects.len(), 9);
-    assert!(objects[6].starts_with("{\"line\":\"2026-11-27T0"), "{}", objects[6]);
+    assert!(
+        objects[6].starts_with("{\"line\":\"2026-11-27T0"),
+        "{}",
+        objects[6]
+    );
     assert!(problem(&windrow(&folder, &["log", "db"])).is_empty());
 
     fs::rename(&path, folder.path().join("db/LOG.old")).unwrap();

@@ -22,3 +22,4 @@ mod other_writes;
 mod simulate;
 mod statistics;
 mod value_files;
+mod watch;

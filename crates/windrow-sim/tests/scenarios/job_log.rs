@@ -83,13 +83,22 @@ fn no_failure_of_these_files_reaches_the_database() {
         }
         *at += 1;
     }
-    let kinds = [OperationKind::Write, OperationKind::Create, OperationKind::Rename];
+    let kinds = [
+        OperationKind::Write,
+        OperationKind::Create,
+        OperationKind::Rename,
+    ];
     for kind in kinds {
         assert!(own.iter().any(|(it, _)| *it == kind), "{kind:?}");
     }
     let mut hit = 0;
     for (index, (kind, at)) in own.into_iter().enumerate() {
-        for effect in [Effect::Io, Effect::NoSpace, Effect::Short, Effect::LostWrite] {
+        for effect in [
+            Effect::Io,
+            Effect::NoSpace,
+            Effect::Short,
+            Effect::LostWrite,
+        ] {
             // All of them for the first, one of them for each other.
             if index % 8 > 0 && index % 4 != effect as usize % 4 {
                 continue;
@@ -188,7 +197,9 @@ fn the_log_says_why_a_database_is_poisoned() {
     drop(keyspace);
     db.close().unwrap_err();
     let log = read(&disk, "LOG");
-    let poisoned = log.lines().filter(|line| line.contains(" poisoned error=\"an earlier "));
+    let poisoned = log
+        .lines()
+        .filter(|line| line.contains(" poisoned error=\"an earlier "));
     assert_eq!(poisoned.count(), 1, "{log}");
     assert!(log.lines().last().unwrap().contains(" closed "), "{log}");
     assert!(log.lines().last().unwrap().contains(" error=\""), "{log}");

@@ -77,6 +77,8 @@ impl Handle {
     }
 
     fn open_once(directory: &Path, options: Options, access: Access) -> Result<Self> {
+        #[cfg(feature = "tracing")]
+        let _span = super::observation::trace::open_span(directory);
         let start = options.is_observed().then(|| options.runtime.now());
         let parts = Parts {
             directory,
@@ -338,7 +340,10 @@ impl Engine {
 
     /// Ends every thread that may change files, before the lock is released.
     fn end(&self, open: Resources) -> Result<()> {
-        let start = self.options.is_observed().then(|| self.options.runtime.now());
+        let start = self
+            .options
+            .is_observed()
+            .then(|| self.options.runtime.now());
         self.is_closed.store(true, Ordering::Release);
         self.notice.wake();
         self.signal.stop();

@@ -9,6 +9,8 @@
 //! the lock of its slot, the block cache has short locks of its own, and a move that passes many entries records them
 //! under the lock of the tombstone spans.
 
+mod explain;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 

@@ -56,7 +56,10 @@ macro_rules! fields {
 }
 
 /// The field of a text that may be missing.
-fn text<'a>(name: &'static str, text: Option<&'a String>) -> Option<(&'static str, EventValue<'a>)> {
+fn text<'a>(
+    name: &'static str,
+    text: Option<&'a String>,
+) -> Option<(&'static str, EventValue<'a>)> {
     text.map(|text| (name, EventValue::from(text)))
 }
 

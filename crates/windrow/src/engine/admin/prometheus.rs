@@ -10,8 +10,8 @@ use super::stats::{KeyspaceStats, LevelStats, Stats};
 use crate::engine::observation::JobStats;
 use crate::latency::LatencyStats;
 use metrics::{
-    DATABASE, DISK_FULL, JOB_SECONDS, JOBS, KEYSPACE_READS, KEYSPACES, Kind, LEVEL_READS, LEVELS, LIFETIME,
-    LONGEST_STALL, MEMORY, Metric, OPENED, READ, STALL_SECONDS, STALLS, Split, WRITTEN,
+    DATABASE, DISK_FULL, JOB_SECONDS, JOBS, KEYSPACE_READS, KEYSPACES, Kind, LEVEL_READS, LEVELS,
+    LIFETIME, LONGEST_STALL, MEMORY, Metric, OPENED, READ, STALL_SECONDS, STALLS, Split, WRITTEN,
 };
 
 /// The bounds of times, in nanoseconds: powers of 4 from 256 nanoseconds to 275 seconds. They are bounds of buckets.
@@ -194,7 +194,11 @@ impl Text {
             let timed = stats.timed as f64;
             let labels = [operation, ("le", "+Inf")];
             self.sample(&format!("{name}_bucket"), &labels, timed);
-            self.sample(&format!("{name}_sum"), &[operation], stats.nanos as f64 / 1e9);
+            self.sample(
+                &format!("{name}_sum"),
+                &[operation],
+                stats.nanos as f64 / 1e9,
+            );
             self.sample(&format!("{name}_count"), &[operation], timed);
         }
         let name = "windrow_longest_operation_seconds";

@@ -203,7 +203,8 @@ impl Engine {
         self.note_reserve();
         bounded?;
         for consumer in names.into_inner() {
-            self.observer.notify(|| Event::ConsumerFellBehind { consumer });
+            self.observer
+                .notify(|| Event::ConsumerFellBehind { consumer });
         }
         Ok(())
     }

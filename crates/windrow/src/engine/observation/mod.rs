@@ -1,7 +1,6 @@
 //! What people and programs see of an open database while it works: its events, the jobs under way, and latencies.
 //!
-//! An event goes to the [job log](job_log), then to what the features `tracing` and `metrics` are for, then to the listener of
-//! the options. The thread that looks for jobs also keeps the [status file](status) fresh, and reports a poison that it
+//! An event goes to the [job log](job_log), with the feature `tracing` to that crate, and to the listener of the options. The thread that looks for jobs also keeps the [status file](status) fresh, and reports a poison that it
 //! finds.
 //!
 //! Invariant: nothing here changes what the engine does. A failure of a file is kept from it.
@@ -10,6 +9,8 @@
 
 mod job_log;
 mod status;
+#[cfg(feature = "tracing")]
+pub(super) mod trace;
 mod under_way;
 
 use std::path::Path;
@@ -23,9 +24,16 @@ use crate::latency::{Latencies, Operation};
 use crate::options::Options;
 use job_log::JobLog;
 use status::StatusFile;
-use under_way::JobsUnderWay;
 pub use under_way::JobStats;
-pub(in crate::engine) use under_way::JobUnderWay;
+use under_way::{JobsUnderWay, Listed};
+
+/// A job under way. The drop is its end.
+#[derive(Debug)]
+pub(in crate::engine) struct JobUnderWay<'a> {
+    #[cfg(feature = "tracing")]
+    _span: Option<tracing::span::EnteredSpan>,
+    _listed: Listed<'a>,
+}
 
 /// Receives what happens in a database.
 #[derive(Debug)]
@@ -51,7 +59,9 @@ impl Observer {
                 _ => options.listener.clone(),
             },
             log: writes.then(|| JobLog::new(options, directory)).flatten(),
-            status: writes.then(|| StatusFile::new(options, directory)).flatten(),
+            status: writes
+                .then(|| StatusFile::new(options, directory))
+                .flatten(),
             jobs: JobsUnderWay::default(),
             latencies: Arc::new(latencies),
             is_listening: options.is_observed(),
@@ -73,12 +83,18 @@ impl Observer {
         if let Some(log) = &self.log {
             log.note(&event);
         }
+        #[cfg(feature = "tracing")]
+        trace::note(&event);
         self.listener.notify(&event);
     }
 
     /// Notes and notifies that a job begins, at `start`. The drop of the result is its end.
     pub(in crate::engine) fn begin_job(&self, start: Duration, began: Event) -> JobUnderWay<'_> {
-        let job = self.jobs.add(&began, start);
+        let job = JobUnderWay {
+            #[cfg(feature = "tracing")]
+            _span: trace::job_span(&began),
+            _listed: self.jobs.add(&began, start),
+        };
         self.notify(|| began);
         job
     }
@@ -115,7 +131,10 @@ impl Engine {
         let observer = &self.observer;
         if self.poison.is_set() && !observer.has_reported_poison.swap(true, Ordering::Relaxed) {
             observer.notify(|| Event::Poisoned {
-                error: self.poison.check().map_or_else(|error| error.to_string(), |()| String::new()),
+                error: self
+                    .poison
+                    .check()
+                    .map_or_else(|error| error.to_string(), |()| String::new()),
             });
         }
         if let Some(log) = &observer.log {
@@ -132,7 +151,12 @@ impl Engine {
         if let Some(due) = status.take_due(now()) {
             let unix_time = self.options.runtime.unix_time();
             let stats = self.stats();
-            status.write(&due, stats.to_prometheus(), &times(unix_time, self.options.status_interval), now);
+            status.write(
+                &due,
+                stats.to_prometheus(),
+                &times(unix_time, self.options.status_interval),
+                now,
+            );
         }
     }
 }
@@ -145,5 +169,9 @@ fn times(unix_time: Duration, interval: Duration) -> String {
     let time = "The time of these statistics, in seconds since 1970.";
     let every = "How often they are written at most.";
     gauge("windrow_status_time_seconds", time, unix_time.as_secs_f64())
-        + &gauge("windrow_status_interval_seconds", every, interval.as_secs_f64())
+        + &gauge(
+            "windrow_status_interval_seconds",
+            every,
+            interval.as_secs_f64(),
+        )
 }

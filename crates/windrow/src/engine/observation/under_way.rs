@@ -42,20 +42,20 @@ struct List {
 
 /// A job in the list. Its drop takes it out.
 #[derive(Debug)]
-pub(in crate::engine) struct JobUnderWay<'a> {
+pub(super) struct Listed<'a> {
     list: &'a JobsUnderWay,
     number: u64,
 }
 
 impl JobsUnderWay {
     /// Adds the job that `began` describes and that began at `start`.
-    pub(super) fn add(&self, began: &Event, start: Duration) -> JobUnderWay<'_> {
+    pub(super) fn add(&self, began: &Event, start: Duration) -> Listed<'_> {
         let mut list = self.0.lock();
         let number = list.next;
         list.next += 1;
         list.jobs
             .extend(described(began).map(|job| (number, job, start)));
-        JobUnderWay { list: self, number }
+        Listed { list: self, number }
     }
 
     /// All jobs at `now`, the oldest first.
@@ -70,7 +70,7 @@ impl JobsUnderWay {
     }
 }
 
-impl Drop for JobUnderWay<'_> {
+impl Drop for Listed<'_> {
     fn drop(&mut self) {
         let mut list = self.list.0.lock();
         list.jobs.retain(|(number, ..)| *number != self.number);
