@@ -214,10 +214,26 @@ fn another_process_can_read_the_status() {
 }
 
 #[test]
+fn a_shorter_status_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let db = open(folder.path(), tiny());
+    let name = "a name that is long enough";
+    db.keyspace(name).unwrap();
+    let status = || inspect::status(folder.path()).unwrap();
+    let longer = wait_for(|| status().filter(|text| text.contains(name)));
+    db.drop_keyspace(name).unwrap();
+    let shorter = wait_for(|| status().filter(|text| !text.contains(name)));
+    assert!(shorter.len() < longer.len());
+    db.close().unwrap();
+}
+
+#[test]
 fn operations_are_timed() {
     let folder = TempDir::new().unwrap();
     let mut options = tiny();
     options.latency_interval = 16;
+    // Values apart from their keys: a step then also drops the value that was read.
+    (options.keyspace.medium_from, options.keyspace.large_from) = (90, 90);
     let db = open(folder.path(), options);
     work(&db);
     let keyspace = db.keyspace("main").unwrap();

@@ -73,7 +73,8 @@ use crate::value::OpenValues;
 
 pub(crate) use admin::range_estimate::RangeEstimate;
 pub use admin::stats::{
-    KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
+    JobStats, KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats,
+    VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub use changes::ConsumerStats;
@@ -83,7 +84,6 @@ pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
-pub use observation::JobStats;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
 pub(crate) use repair::repair;

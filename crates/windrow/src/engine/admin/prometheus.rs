@@ -6,8 +6,7 @@ mod metrics;
 
 use std::fmt::{Display, Write as _};
 
-use super::stats::{KeyspaceStats, LevelStats, Stats};
-use crate::engine::observation::JobStats;
+use super::stats::{JobStats, KeyspaceStats, LevelStats, Stats};
 use crate::latency::LatencyStats;
 use metrics::{
     DATABASE, DISK_FULL, JOB_SECONDS, JOBS, KEYSPACE_READS, KEYSPACES, Kind, LEVEL_READS, LEVELS,

@@ -3,7 +3,6 @@
 //! Concurrency: plain values, collected by [`Engine::stats`](crate::engine::Engine::stats).
 
 use crate::base::{FileNumber, LevelIoStats, LifetimeStats};
-use crate::engine::observation::JobStats;
 use crate::engine::throttling::memory::MemoryUse;
 use crate::latency::LatencyStats;
 use crate::options::KeyspaceOptions;
@@ -224,6 +223,27 @@ pub struct StallStats {
     pub micros: u64,
     /// The longest single stall, in microseconds.
     pub longest_micros: u64,
+}
+
+/// A job that runs now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct JobStats {
+    /// The job: `flush`, `compaction` or `garbage_collection`.
+    pub job: &'static str,
+    /// The keyspace.
+    pub keyspace: String,
+    /// The level of the output: 0 for a flush; `None` for a garbage collection.
+    pub level: Option<usize>,
+    /// The purpose of a compaction, as that of [`Event::CompactionEnded`](crate::Event::CompactionEnded).
+    pub purpose: Option<&'static str>,
+    /// Files that it replaces or appends to.
+    pub files: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Microseconds since it began.
+    pub micros: u64,
 }
 
 /// The current state of a keyspace.

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admin::stats::JobStats;
 use super::{Access, Engine};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::events::{Event, Listener};
@@ -24,7 +25,6 @@ use crate::latency::{Latencies, Operation};
 use crate::options::Options;
 use job_log::JobLog;
 use status::StatusFile;
-pub use under_way::JobStats;
 use under_way::{JobsUnderWay, Listed};
 
 /// A job under way. The drop is its end.

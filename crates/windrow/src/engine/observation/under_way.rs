@@ -5,29 +5,9 @@
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
+use crate::engine::admin::stats::JobStats;
 use crate::engine::counters::micros;
 use crate::events::Event;
-
-/// A job that runs now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct JobStats {
-    /// The job: `flush`, `compaction` or `garbage_collection`.
-    pub job: &'static str,
-    /// The keyspace.
-    pub keyspace: String,
-    /// The level of the output: 0 for a flush; `None` for a garbage collection.
-    pub level: Option<usize>,
-    /// The purpose of a compaction, as that of [`Event::CompactionEnded`].
-    pub purpose: Option<&'static str>,
-    /// Files that it replaces or appends to.
-    pub files: usize,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// Microseconds since it began.
-    pub micros: u64,
-}
 
 /// The list of jobs.
 #[derive(Debug, Default)]

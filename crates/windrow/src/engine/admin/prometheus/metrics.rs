@@ -6,8 +6,7 @@
 //! Concurrency: none; constants.
 
 use crate::base::{LevelIoStats, LifetimeStats};
-use crate::engine::admin::stats::{KeyspaceStats, LevelStats, StallStats, Stats};
-use crate::engine::observation::JobStats;
+use crate::engine::admin::stats::{JobStats, KeyspaceStats, LevelStats, StallStats, Stats};
 use crate::engine::throttling::memory::MemoryUse;
 
 /// What Prometheus may do with a metric.
