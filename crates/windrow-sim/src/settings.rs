@@ -97,7 +97,6 @@ impl Setting {
             set("scrubbed", |options| {
                 options.scrub_interval = Duration::from_nanos(1);
                 options.job_log_bytes = 4 << 10;
-                options.status_interval = Duration::from_micros(1);
                 options.latency_interval = 4;
                 options.open_files_max = 16;
                 options.background_threads = 4;

@@ -88,7 +88,7 @@ fn read_old(folder: &Path, lines: &mut Vec<String>) -> Result<()> {
     let mut rest = Vec::new();
     if let Some(mut file) = open(&path)? {
         read_lines(&mut file, &mut rest, lines).map_err(|error| Error::io("read", &path, error))?;
-        end_line(&mut rest, lines);
+        lines.extend(cleaned(&rest));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ impl Reader {
         };
         if present.metadata()?.len() < file.metadata()?.len() {
             read_lines(file, &mut self.rest, lines)?;
-            end_line(&mut self.rest, lines);
+            lines.extend(cleaned(&std::mem::take(&mut self.rest)));
             read_lines(&mut present, &mut self.rest, lines)?;
             self.file = Some(present);
         }
@@ -149,21 +149,18 @@ fn open(path: &Path) -> io::Result<Option<File>> {
 /// Adds the lines that are complete to `lines`. The last one waits in `rest` for its end.
 fn read_lines(file: &mut File, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> io::Result<()> {
     file.read_to_end(rest)?;
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        let mut line: Vec<u8> = rest.drain(..=end).collect();
-        end_line(&mut line, lines);
+    if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
+        let complete: Vec<u8> = rest.drain(..=end).collect();
+        lines.extend(complete.split(|byte| *byte == b'\n').filter_map(cleaned));
     }
     Ok(())
 }
 
-/// Adds what is in `line` to `lines`, without the zeros and other bytes that a crash leaves.
-fn end_line(line: &mut Vec<u8>, lines: &mut Vec<String>) {
+/// A line without the zeros and other bytes that a crash leaves; `None` if nothing is left.
+fn cleaned(line: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line);
     let text: String = text.chars().filter(|it| !it.is_control()).collect();
-    if !text.is_empty() {
-        lines.push(text);
-    }
-    line.clear();
+    (!text.is_empty()).then_some(text)
 }
 
 /// The fields of a line; the line as it is if a crash has torn it.

@@ -294,7 +294,7 @@ fn memtable_source(age: usize, entries: u64) -> ExplainedSource {
 
 /// The table of `run` that a seek to `key` asks first.
 fn table_source(run: &RunCursor<TableCursor>, key: &[u8]) -> ExplainedSource {
-    let level = run.common().scans.map_or(0, |scans| scans.level);
+    let level = run.common().scans.as_ref().map_or(0, |scans| scans.level);
     match run.file_for(key) {
         Some(file) => ExplainedSource::Table {
             level,

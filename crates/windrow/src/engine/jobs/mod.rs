@@ -465,11 +465,12 @@ impl Engine {
             .context()
             .clock
             .advance_at(self.options.scrub_interval);
-        self.observe();
         let generation = self.signal.generation();
         let Some(running) = self.signal.begin_job() else {
             return false;
         };
+        // A close waits for it, as for a job.
+        self.observe();
         let has_run = self.poison_on_panic(|| {
             let Some(job) = self.next_job() else {
                 return Ok(false);

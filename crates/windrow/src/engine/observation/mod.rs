@@ -64,7 +64,7 @@ impl Observer {
                 .flatten(),
             jobs: JobsUnderWay::default(),
             latencies: Arc::new(latencies),
-            is_listening: options.is_observed(),
+            is_listening: access != Access::View && options.is_observed(),
             has_reported_poison: AtomicBool::new(false),
         }
     }
