@@ -301,7 +301,8 @@ typedef int32_t (*windrow_filter)(void *state,
                                   windrow_sink *replacement);
 
 // Receives an event as a JSON object, whose member `event` names it: `flush_ended`, `compaction_ended`,
-// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `no_space`, `space_resumed`. The text is
+// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `no_space`, `space_resumed`,
+// and others that docs/watching.md describes. The text is
 // valid during the call. The thread that causes an event makes the call, which may be a writer: return soon. The listener
 // may read the database, but not write to it, flush, compact or close it. It must not throw.
 typedef void (*windrow_listener)(void *state, const char *event);

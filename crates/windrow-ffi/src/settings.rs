@@ -168,6 +168,11 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
             "change_retention_bytes" => options.change_retention.bytes = value.whole()?,
             "change_retention_idle" => options.change_retention.idle = value.duration()?,
             "scrub_interval" => options.scrub_interval = value.duration()?,
+            "job_log_bytes" => options.job_log_bytes = value.whole()?,
+            "status_interval" => options.status_interval = value.duration()?,
+            "latency_interval" => {
+                options.latency_interval = u32::try_from(value.whole()?).unwrap_or(u32::MAX);
+            }
             _ => return Err(Error::invalid_argument("there is no such option")),
         }
         Ok(())

@@ -7,6 +7,8 @@
 //!
 //! Concurrency: many threads call the listener at once.
 
+mod text;
+
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +35,87 @@ pub enum Event {
         damage: String,
         /// The newest sequence number in use. New commits follow it.
         last_sequence: SequenceNumber,
+    },
+    /// The database is open: recovery has ended.
+    #[non_exhaustive]
+    Opened {
+        /// Whether the open has created it.
+        is_new: bool,
+        /// The logs that recovery has read.
+        logs: usize,
+        /// Bytes of them.
+        log_bytes: u64,
+        /// The entries in them that no table has.
+        entries: u64,
+        /// The time that it took.
+        duration: Duration,
+    },
+    /// A close has ended. No other event follows.
+    #[non_exhaustive]
+    Closed {
+        /// Its error.
+        error: Option<String>,
+        /// The time that it took.
+        duration: Duration,
+    },
+    /// A flush begins.
+    #[non_exhaustive]
+    FlushBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// Entries in the memtable.
+        entries: u64,
+    },
+    /// A compaction begins.
+    #[non_exhaustive]
+    CompactionBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// The level of the output.
+        level: usize,
+        /// The purpose, as that of [`CompactionEnded`](Self::CompactionEnded).
+        purpose: &'static str,
+        /// The table files that it replaces or appends to.
+        files: usize,
+        /// Bytes of them.
+        bytes: u64,
+    },
+    /// A garbage collection begins.
+    #[non_exhaustive]
+    GarbageCollectionBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// The value files that it replaces.
+        files: usize,
+        /// Bytes of them.
+        bytes: u64,
+    },
+    /// A job has failed and will be tried again. If the database is poisoned, no job is.
+    #[non_exhaustive]
+    JobFailed {
+        /// The job: `flush`, `compaction`, `garbage_collection`, or `other`.
+        job: &'static str,
+        /// The keyspace, if it is a compaction or a garbage collection.
+        keyspace: Option<String>,
+        /// The error.
+        error: String,
+    },
+    /// An error has left unknown what is durable: the database acknowledges nothing more. A thread notices this soon after
+    /// the error.
+    #[non_exhaustive]
+    Poisoned {
+        /// The error that the next write gets.
+        error: String,
+    },
+    /// A table file has gone down a level by an edit alone.
+    #[non_exhaustive]
+    FileMoved {
+        /// The keyspace.
+        keyspace: String,
+        /// Its new level.
+        level: usize,
+        /// Bytes of the file.
+        bytes: u64,
     },
     /// A flush has written a memtable to level 0.
     #[non_exhaustive]
@@ -131,6 +214,20 @@ pub enum Event {
     SpaceResumed,
 }
 
+/// A field of an [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventValue<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A number of things or of bytes, or a level.
+    Number(u64),
+    /// A length of time.
+    Time(Duration),
+    /// Whether something is so.
+    Flag(bool),
+}
+
 /// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
 /// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick. The
@@ -159,13 +256,16 @@ impl Listener {
         Self(Some(listener))
     }
 
+    /// Whether there is one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Calls the listener with an event (I2). The caller holds no lock (I1).
-    pub(crate) fn notify(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn notify(&self, event: &Event) {
         if let Some(listener) = &self.0 {
             CALLS.with(|calls| calls.set(calls.get() + 1));
-            drop(catch_unwind(AssertUnwindSafe(|| {
-                listener.on_event(&event());
-            })));
+            drop(catch_unwind(AssertUnwindSafe(|| listener.on_event(event))));
             CALLS.with(|calls| calls.set(calls.get() - 1));
         }
     }

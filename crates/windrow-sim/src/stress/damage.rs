@@ -239,7 +239,9 @@ impl Victim {
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = self.image.files();
-        files.retain(|path| !path.ends_with("LOCK"));
+        // Nothing depends on these.
+        let unread = ["LOCK", "LOG", "LOG.old", "STATUS"];
+        files.retain(|path| !unread.iter().any(|name| path.ends_with(name)));
         files
     }
 

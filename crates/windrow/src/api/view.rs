@@ -16,6 +16,7 @@ use crate::base::{Expiry, Result};
 use crate::block::PinnedValue;
 use crate::engine::{Handle, KeyspaceCore, Near, SnapshotPoint, StateView};
 use crate::options;
+use crate::read::explain::Explanation;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
 
@@ -166,6 +167,48 @@ impl View {
         options::check_key(key)?;
         let engine = self.handle.engine();
         engine.expiry(&self.core, key, self.at())
+    }
+
+    /// How a get of `key` comes to its answer: the sources that it asks, what each answers, and how long that takes. It asks
+    /// them one by one, and then reads the value as usual.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use windrow::{ExplainedAnswer, ExplainedSource};
+    ///
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let planets = db.keyspace("planets")?;
+    /// planets.insert("earth", "one moon")?;
+    /// db.flush()?;
+    /// let how = planets.explain_get("earth")?;
+    /// assert_eq!(how.value_bytes, 8);
+    /// let [memtable, table] = &how.steps[..] else { panic!() };
+    /// assert_eq!(memtable.answer, ExplainedAnswer::Nothing);
+    /// assert!(matches!(table.source, ExplainedSource::Table { level: 0, .. }));
+    /// assert_eq!(table.answer, ExplainedAnswer::Value(8));
+    /// assert_eq!((table.filter_probes, table.block_reads), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn explain_get(&self, key: impl AsRef<[u8]>) -> Result<Explanation> {
+        let key = key.as_ref();
+        options::check_key(key)?;
+        let engine = self.handle.engine();
+        engine.explain_get(&self.core, key, self.at())
+    }
+
+    /// How a seek to `key` comes to its answer: where each source stands then, and how long that takes. It asks them one by
+    /// one, and then seeks as usual.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get). An empty key is the first one.
+    pub fn explain_seek(&self, key: impl AsRef<[u8]>) -> Result<Explanation> {
+        let engine = self.handle.engine();
+        engine.explain_seek(&self.core, key.as_ref(), self.at())
     }
 
     /// The values of `keys`, in the order of `keys`. All are read from one state.

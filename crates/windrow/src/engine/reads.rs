@@ -9,6 +9,8 @@
 //! the lock of its slot, the block cache has short locks of its own, and a move that passes many entries records them
 //! under the lock of the tombstone spans.
 
+mod explain;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::base::expiry::is_expired;
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::{Guard, Shared};
 use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
+use crate::latency::{Latencies, Operation, Sampled};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
@@ -74,6 +77,7 @@ pub(crate) struct StateView {
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
     tombstones: Arc<TombstoneSpans>,
+    latencies: Arc<Latencies>,
 }
 
 impl StateView {
@@ -91,6 +95,7 @@ impl StateView {
             &self.state,
             Arc::clone(&self.values),
         )
+        .timed_by(&self.latencies)
     }
 }
 
@@ -347,8 +352,13 @@ impl Engine {
         lives: impl FnOnce(Moment) -> bool,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
+        let latencies = self.observer.latencies();
+        let start = latencies.begin(Sampled::Get);
         let mut read = PointRead::default();
         let answer = get(sources, key, sequence, &mut read, lives, found);
+        if let Some(start) = start {
+            latencies.end(Operation::Get, start);
+        }
         self.counters.add_read(1, &read.counters);
         Ok(answer?.map(|answer| count_answer(keyspace, answer)))
     }
@@ -374,6 +384,7 @@ impl Engine {
             tables: Arc::clone(&self.tables),
             values: Arc::clone(&self.values),
             tombstones: Arc::clone(&keyspace.tombstones),
+            latencies: Arc::clone(self.observer.latencies()),
         })
     }
 

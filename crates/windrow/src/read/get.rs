@@ -10,9 +10,11 @@ use super::operands::{Folds, FoundOperands, Search};
 use super::state::ReadState;
 use super::value_reader::ValueReader;
 use crate::base::expiry::split_expiring;
+use crate::base::sync::Shared;
 use crate::base::{Kind, Moment, Result, SequenceNumber};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
+use crate::manifest::{FileHandle, Level};
 use crate::table::{self, OpenTables, PointRead};
 use crate::value::OpenValues;
 
@@ -142,18 +144,26 @@ pub(crate) fn announce(state: &ReadState, key: &[u8], sequence: SequenceNumber) 
         .iter()
         .enumerate()
         .flat_map(|(index, level)| {
-            let candidates = match index {
-                0 => level.newest_first(),
-                _ => level.find(key).map_or(&[][..], std::slice::from_ref),
-            };
-            candidates
-                .iter()
-                .filter(move |file| index > 0 || file.covers(key))
+            let candidates = candidates(index, level, key).iter();
+            candidates.filter(move |file| index > 0 || file.covers(key))
         });
     files.any(|file| {
         let table = file.slot().get();
         table.is_none_or(|table| table.announce_get(key, hash))
     });
+}
+
+/// The files of the level of this index that may hold `key`, newest first. Those of level 0 are all: most of them may.
+#[inline]
+pub(super) fn candidates<'a>(
+    index: usize,
+    level: &'a Level,
+    key: &[u8],
+) -> &'a [Shared<FileHandle>] {
+    match index {
+        0 => level.newest_first(),
+        _ => level.find(key).map_or(&[], std::slice::from_ref),
+    }
 }
 
 /// Where a point read searches.
@@ -227,11 +237,7 @@ pub(crate) fn get<R>(
     }
     let hash = key_hash(key);
     for (index, level) in state.version.levels().iter().enumerate() {
-        let candidates = match index {
-            0 => level.newest_first(),
-            _ => level.find(key).map_or(&[][..], std::slice::from_ref),
-        };
-        for file in candidates {
+        for file in candidates(index, level, key) {
             if index == 0 && !file.covers(key) {
                 continue;
             }

@@ -73,6 +73,25 @@ pub(crate) struct Opened {
     pub(crate) last_log: Option<ReplayedLog>,
     /// The damage of the logs at which history was cut.
     pub(crate) damage: Option<Error>,
+    pub(crate) recovered: Recovered,
+}
+
+/// What an open has found, for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recovered {
+    pub(crate) is_new: bool,
+    pub(crate) logs: usize,
+    pub(crate) log_bytes: u64,
+}
+
+impl Recovered {
+    fn of(logs: &[ReplayedLog], is_new: bool) -> Self {
+        Self {
+            is_new,
+            logs: logs.len(),
+            log_bytes: logs.iter().map(|log| log.end).sum(),
+        }
+    }
 }
 
 /// The parts of an engine that exist before the open.
@@ -96,7 +115,9 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
     check_finished(directory, &files, parts.access)?;
-    let mut state = match read_manifest(&**vfs, directory)? {
+    let found = read_manifest(&**vfs, directory)?;
+    let is_new = found.is_none();
+    let mut state = match found {
         Some(_) if options.error_if_exists => {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
@@ -172,6 +193,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         last_sequence,
         last_log,
         damage,
+        recovered: Recovered::of(&replayed, is_new),
     })
 }
 
@@ -219,6 +241,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
         last_log: None,
         damage,
+        recovered: Recovered::of(&replayed, false),
         catalog: Catalog::read_only(
             Arc::clone(vfs),
             Arc::new(state),
@@ -586,7 +609,8 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
                 | FileName::Lock
                 | FileName::Reserve
                 | FileName::Repairing
-        ) || named.contains(file)
+        ) || file.is_for_people()
+            || named.contains(file)
     };
     files
         .iter()
