@@ -109,13 +109,12 @@ struct InTransaction {
 impl InTransaction {
     fn read(&mut self, reading: &mut Reading, bound: Bound<'_>) -> windrow::Result<Vec<u8>> {
         self.transaction.with(|transaction| {
-            let number = match self.cursor {
-                Some(number) => number,
-                None => {
-                    let keyspace = self.keyspace.entries().keyspace();
-                    let bounds = reading.range.bounds();
-                    transaction.open(|it| it.range_cursor::<&[u8]>(keyspace, bounds))?
-                }
+            let number = if let Some(number) = self.cursor {
+                number
+            } else {
+                let keyspace = self.keyspace.entries().keyspace();
+                let bounds = reading.range.bounds();
+                transaction.open(|it| it.range_cursor::<&[u8]>(keyspace, bounds))?
             };
             self.cursor = Some(number);
             let read = transaction.with_cursor(number, |cursor| reading.read(cursor, bound));
