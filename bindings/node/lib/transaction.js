@@ -137,7 +137,7 @@ async function transact (db, work, options) {
       return outcome
     } catch (error) {
       await transaction.rollback()
-      const mayTryAgain = error.code === 'LEVEL_CONFLICT' || error.code === 'LEVEL_DEADLOCK'
+      const mayTryAgain = error?.code === 'LEVEL_CONFLICT' || error?.code === 'LEVEL_DEADLOCK'
       if (!mayTryAgain || tries === TRIES_MAX) throw error
     }
     await pause(Math.random() * Math.min(tries, PAUSE_MAX))

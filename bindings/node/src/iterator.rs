@@ -95,14 +95,38 @@ fn key_or_none(cursor: &EntryCursor) -> &[u8] {
 enum Source {
     /// A cursor, or why there is none.
     Entries(windrow::Result<Box<EntryCursor>>),
-    /// The cursor of a transaction with this number.
-    Transaction(Arc<Shared>, u64),
+    Transaction(InTransaction),
 }
 
-impl Drop for Source {
+/// A keyspace as a transaction sees it.
+struct InTransaction {
+    transaction: Arc<Shared>,
+    keyspace: Arc<Owner>,
+    /// The number of the cursor, which the first read opens: a call may have the transaction before.
+    cursor: Option<u64>,
+}
+
+impl InTransaction {
+    fn read(&mut self, reading: &mut Reading, bound: Bound<'_>) -> windrow::Result<Vec<u8>> {
+        self.transaction.with(|transaction| {
+            let number = if let Some(number) = self.cursor {
+                number
+            } else {
+                let keyspace = self.keyspace.entries().keyspace();
+                let bounds = reading.range.bounds();
+                transaction.open(|it| it.range_cursor::<&[u8]>(keyspace, bounds))?
+            };
+            self.cursor = Some(number);
+            let read = transaction.with_cursor(number, |cursor| reading.read(cursor, bound));
+            read.unwrap_or_else(|| Err(closed()))
+        })
+    }
+}
+
+impl Drop for InTransaction {
     fn drop(&mut self) {
-        if let Self::Transaction(transaction, cursor) = self {
-            transaction.close(*cursor);
+        if let Some(cursor) = self.cursor {
+            self.transaction.close(cursor);
         }
     }
 }
@@ -121,10 +145,7 @@ impl State {
         match source {
             Source::Entries(Ok(cursor)) => reading.read(&mut **cursor, bound),
             Source::Entries(Err(error)) => Err(again(error)),
-            Source::Transaction(transaction, number) => transaction.with(|transaction| {
-                let read = transaction.with_cursor(*number, |cursor| reading.read(cursor, bound));
-                read.unwrap_or_else(|| Err(closed()))
-            }),
+            Source::Transaction(transaction) => transaction.read(reading, bound),
         }
     }
 }
@@ -238,14 +259,19 @@ impl EntryIterator {
         Self::of(owner, Source::Entries(cursor.map(Box::new)), range, form)
     }
 
-    /// An iterator over what a transaction sees, by its cursor with this number.
+    /// An iterator over what a transaction sees of a keyspace.
     pub(crate) fn of_transaction(
-        owner: Arc<Owner>,
-        (transaction, cursor): (Arc<Shared>, u64),
+        keyspace: Arc<Owner>,
+        transaction: Arc<Shared>,
         range: Range,
         form: Form,
     ) -> Self {
-        Self::of(owner, Source::Transaction(transaction, cursor), range, form)
+        let source = InTransaction {
+            transaction,
+            keyspace: Arc::clone(&keyspace),
+            cursor: None,
+        };
+        Self::of(keyspace, Source::Transaction(source), range, form)
     }
 
     fn of(owner: Arc<Owner>, source: Source, range: Range, form: Form) -> Self {

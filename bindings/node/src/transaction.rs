@@ -231,26 +231,9 @@ impl Transaction {
 
     /// An iterator over the entries in the range.
     #[napi]
-    pub fn iterator(
-        &self,
-        database: &Database,
-        range: JsRange<'_>,
-        form: Form,
-    ) -> Result<EntryIterator> {
-        let range = Range::from(range);
-        let keyspace = database.owner().entries().keyspace();
-        let open = |transaction: &mut TransactionAndCursors| {
-            transaction.open(|it| it.range_cursor::<&[u8]>(keyspace, range.bounds()))
-        };
-        let cursor = self.shared.with(open);
-        let cursor = cursor.map_err(|error| Failure::from(error).thrown())?;
-        let (owner, shared) = (Arc::clone(&self.owner), Arc::clone(&self.shared));
-        Ok(EntryIterator::of_transaction(
-            owner,
-            (shared, cursor),
-            range,
-            form,
-        ))
+    pub fn iterator(&self, database: &Database, range: JsRange<'_>, form: Form) -> EntryIterator {
+        let (keyspace, shared) = (Arc::clone(database.owner()), Arc::clone(&self.shared));
+        EntryIterator::of_transaction(keyspace, shared, Range::from(range), form)
     }
 
     /// Marks the present state of writes and locks.
