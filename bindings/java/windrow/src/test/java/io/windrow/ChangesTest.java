@@ -91,7 +91,7 @@ class ChangesTest {
                                 "created b",
                                 "a:k=v",
                                 "a:t=v~",
-                                "a:x=1 a:-k a:-c..d",
+                                "a:x=1 a:-k b:m+o a:-c..d b:-y..null",
                                 "renamed a to c",
                                 "tables of [b]"),
                         there(changes));
