@@ -123,6 +123,10 @@ thread_local! {
 }
 
 /// Makes this thread a daemon of the virtual machine, if the machine does not know it.
+#[expect(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one call through the table of the machine"
+)]
 fn attach(vm: &JavaVM) -> Outcome<()> {
     if vm.is_thread_attached()? {
         return Ok(());
@@ -151,6 +155,10 @@ fn attach(vm: &JavaVM) -> Outcome<()> {
 }
 
 impl Drop for Attached {
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        reason = "one call through the table of the machine"
+    )]
     fn drop(&mut self) {
         // SAFETY: this thread was attached, and has no frame of Java.
         unsafe { ((**self.0.get_raw()).v1_4.DetachCurrentThread)(self.0.get_raw()) };
