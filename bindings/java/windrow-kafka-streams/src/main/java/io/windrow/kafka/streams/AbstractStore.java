@@ -45,6 +45,8 @@ abstract class AbstractStore implements StateStore {
     private boolean isConsistent;
     private volatile boolean isOpen;
     private StateStoreContext context;
+    /** Null while the store is closed. */
+    private StoreMetrics metrics;
     private volatile StoreDatabase database;
     /** Null if Kafka tells the store of each commit. */
     private TransactionWatch transactions;
@@ -86,8 +88,13 @@ abstract class AbstractStore implements StateStore {
         }
         position = database.state().position().copy();
         opened(database.state());
+        long cacheBytes = Settings.cacheBytes(context.appConfigs());
+        metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
         isOpen = true;
     }
+
+    /** What kind of store this is, in the names of metrics. */
+    abstract String metricsScope();
 
     /** The database was opened, with this state. */
     abstract void opened(State state);
@@ -131,7 +138,7 @@ abstract class AbstractStore implements StateStore {
         checkOpen();
         Long committed = transactions == null ? null : transactions.committedOffset();
         if (committed != null) {
-            commit(Map.of(transactions.changelog(), committed));
+            commit(Map.of(transactions.changelog(), committed), false);
         }
     }
 
@@ -145,14 +152,17 @@ abstract class AbstractStore implements StateStore {
 
     @Override
     public synchronized void commit(Map<TopicPartition, Long> changelogOffsets) {
-        if (!isOpen) {
-            return;
+        if (isOpen) {
+            commit(changelogOffsets, true);
         }
+    }
+
+    private void commit(Map<TopicPartition, Long> changelogOffsets, boolean mustSync) {
         Position committed;
         synchronized (position) {
             committed = position.copy();
         }
-        run(() -> database.commit(changelogOffsets, committed, streamTime(), sequence()));
+        run(() -> database.commit(changelogOffsets, committed, streamTime(), sequence(), mustSync));
     }
 
     @Override
@@ -171,6 +181,7 @@ abstract class AbstractStore implements StateStore {
     public synchronized void close() {
         if (isOpen) {
             isOpen = false;
+            metrics.close();
             run(database::close);
         }
     }

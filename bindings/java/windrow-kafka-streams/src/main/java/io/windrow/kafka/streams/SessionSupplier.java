@@ -43,7 +43,7 @@ class SessionSupplier implements SessionBytesStoreSupplier {
 
     @Override
     public String metricsScope() {
-        return "windrow-session";
+        return WindrowSessionStore.SCOPE;
     }
 
     @Override

@@ -2,7 +2,6 @@ package io.windrow.kafka.streams;
 
 import io.windrow.KeyspaceOptions;
 import io.windrow.Options;
-import java.time.Duration;
 import java.util.Map;
 
 /**
@@ -14,13 +13,13 @@ final class Settings {
     static final String CACHE_BYTES = "windrow.cache.bytes";
     static final String MEMORY_BYTES = "windrow.memory.bytes";
     static final String COMPRESSION = "windrow.compression";
-    static final String COMMIT_INTERVAL = "windrow.commit.interval.ms";
+    static final String BLOCK_SOURCE = "windrow.block.source";
 
     private Settings() {}
 
     static Options of(Map<String, Object> configuration) {
-        long memtable = number(configuration, MEMTABLE_BYTES, 4 << 20);
-        Object compression = configuration.getOrDefault(COMPRESSION, "none");
+        long memtable = number(configuration, MEMTABLE_BYTES, 2 << 20);
+        Object compression = configuration.getOrDefault(COMPRESSION, "lz4");
         KeyspaceOptions keyspaces = new KeyspaceOptions()
                 .memtableBytes(memtable)
                 .baseBytes(16 << 20)
@@ -30,15 +29,15 @@ final class Settings {
                 .keyspace(keyspaces)
                 .maxWalBytes(4 * memtable)
                 .memoryBudget(number(configuration, MEMORY_BYTES, 32 << 20))
-                .cacheBytes(number(configuration, CACHE_BYTES, 4 << 20))
+                .cacheBytes(cacheBytes(configuration))
+                .blockSource(configuration.getOrDefault(BLOCK_SOURCE, "buffered").toString())
                 .backgroundThreads(1)
                 .openFilesMax(128)
                 .reserveBytes(0);
     }
 
-    /** With exactly-once, a store commits no more often than that while its task runs. */
-    static Duration commitInterval(Map<String, Object> configuration) {
-        return Duration.ofMillis(number(configuration, COMMIT_INTERVAL, 5_000));
+    static long cacheBytes(Map<String, Object> configuration) {
+        return number(configuration, CACHE_BYTES, 4 << 20);
     }
 
     private static long number(Map<String, Object> configuration, String name, long other) {

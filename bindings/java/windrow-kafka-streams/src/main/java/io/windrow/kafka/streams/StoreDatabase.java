@@ -22,7 +22,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The database of one store. A commit is the only point of durability: it makes entries and offsets durable as one, and an
+ * The database of one store. A commit is the only point of survival: it makes entries and offsets survive as one, and an
  * open after an unclean end has what the last commit has left, nothing that was written later and nothing less. Reads see all
  * writes at once.
  *
@@ -38,7 +38,7 @@ import org.slf4j.LoggerFactory;
  *   <li>I3: Before the first write without a record, {@code live} has a mark. If an open finds it and no {@code committed},
  *       then others have removed files: nothing of the store is used, and Kafka restores it.
  *   <li>I4: What is restored from a changelog is committed there. A batch that is restored when nothing is uncommitted is one
- *       write with its offset, and so a commit of its own; the next commit makes it durable.
+ *       write with its offset, and so a commit of its own; the next commit that is synced makes it durable.
  *   <li>I5: An offset is only recorded for entries: without a write since the open, no offset becomes larger.
  *   <li>I6: After a step has failed of which it is unknown whether it is durable, all writes and commits fail until an open.
  * </ul>
@@ -227,24 +227,35 @@ final class StoreDatabase implements AutoCloseable {
         recorded(after);
     }
 
-    /** Makes all writes so far and {@code offsets} durable, as one. */
-    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
+    /**
+     * Makes all writes so far and {@code offsets} survive, as one: a power failure, or if it need not be synced the end of the
+     * process. A commit that removes a checkpoint is always synced.
+     */
+    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence, boolean mustSync) {
         if (!isRecorded && !isWritten) {
             return;
         }
         writable();
         State after = state.committed(isWritten ? offsets : withoutRises(offsets), position, streamTime, sequence);
         if (isRecorded && !hasUncommitted() && after.equals(state)) {
-            if (isUnsynced) {
+            if (isUnsynced && mustSync) {
                 database.persist();
                 isUnsynced = false;
             }
             return;
         }
         after = after.next();
-        database.write(new Batch().put(states, STATE, after.toBytes()).delete(states, MARK), Durability.SYNC);
+        Batch batch = new Batch().put(states, STATE, after.toBytes());
+        if (isMarked) {
+            batch.delete(states, MARK);
+        }
+        isUnsynced = !mustSync && !hasCheckpoint;
+        if (isUnsynced) {
+            database.write(batch);
+        } else {
+            database.write(batch, Durability.SYNC);
+        }
         isMarked = false;
-        isUnsynced = false;
         recorded(after);
         if (hasCheckpoint) {
             // From this step on the live database counts.
@@ -317,7 +328,20 @@ final class StoreDatabase implements AutoCloseable {
     @Override
     public void close() {
         if (database != null) {
+            if (isWritten && isRecorded && failure == null && !hasUncommitted()) {
+                compact();
+            }
             database.close();
+        }
+    }
+
+    /** After a clean end the database needs no records and no log. */
+    private void compact() {
+        try {
+            undo.clear();
+            database.flush();
+        } catch (WindrowException error) {
+            LOG.warn("Store {} in {} keeps its log", kind.name(), folder, error);
         }
     }
 }

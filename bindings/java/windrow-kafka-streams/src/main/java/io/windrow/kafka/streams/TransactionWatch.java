@@ -18,8 +18,7 @@ import org.apache.kafka.streams.processor.internals.RecordCollector;
  * So if the count has changed from one write to the next, the changelog has all earlier writes, committed; and the last
  * offset that was acknowledged belongs to the last of them.
  *
- * <p>A thread that does not count, as in Kafka's test driver, is never seen to commit. It looks once in an interval, so that
- * not each of many small transactions costs a commit of the store.
+ * <p>A thread that does not count, as in Kafka's test driver, is never seen to commit.
  *
  * <p>Concurrency: the caller has the lock of the store.
  */
@@ -30,19 +29,15 @@ final class TransactionWatch {
 
     private final StateStoreContext context;
     private final TopicPartition changelog;
-    private final long interval;
-    private long lookAt;
     private Thread thread;
     /** The commits of {@code thread}; null if it does not count them. */
     private Metric commits;
     /** The count before the last write. */
     private double count = UNKNOWN;
 
-    private TransactionWatch(StateStoreContext context, TopicPartition changelog, long interval) {
+    private TransactionWatch(StateStoreContext context, TopicPartition changelog) {
         this.context = context;
         this.changelog = changelog;
-        this.interval = interval;
-        this.lookAt = System.nanoTime() + interval;
     }
 
     /** The watch for a store; null if it has no changelog, or if Kafka commits it with each commit of its task. */
@@ -58,7 +53,7 @@ final class TransactionWatch {
             return null;
         }
         TopicPartition changelog = new TopicPartition(topic, context.taskId().partition());
-        return new TransactionWatch(context, changelog, Settings.commitInterval(context.appConfigs()).toNanos());
+        return new TransactionWatch(context, changelog);
     }
 
     TopicPartition changelog() {
@@ -67,10 +62,6 @@ final class TransactionWatch {
 
     /** Before each write: the last offset of the changelog, if all earlier writes are committed there; null if unknown. */
     Long committedOffset() {
-        long now = System.nanoTime();
-        if (now - lookAt < 0) {
-            return null;
-        }
         if (thread != Thread.currentThread()) {
             thread = Thread.currentThread();
             commits = commitsOf(thread);
@@ -84,8 +75,6 @@ final class TransactionWatch {
         if (Double.isNaN(before) || before == count) {
             return null;
         }
-        count = UNKNOWN;
-        lookAt = now + interval;
         RecordCollector collector = ((RecordCollector.Supplier) context).recordCollector();
         return collector == null ? null : collector.offsets().get(changelog);
     }

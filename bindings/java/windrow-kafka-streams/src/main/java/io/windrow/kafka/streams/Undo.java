@@ -24,10 +24,10 @@ import org.slf4j.LoggerFactory;
 final class Undo {
     private static final Logger LOG = LoggerFactory.getLogger(Undo.class);
     /** No more keys have records, and no more bytes of values. */
-    private static final int KEYS_MAX = 10_000;
-    private static final long BYTES_MAX = 4 << 20;
+    private static final int KEYS_MAX = 4_000;
+    private static final long BYTES_MAX = 2 << 20;
     /** Obsolete records are removed when there are so many. */
-    private static final int OBSOLETE_MAX = 10_000;
+    private static final int OBSOLETE_MAX = 4_000;
 
     private static final byte ABSENT = 0;
     private static final byte PRESENT = 1;
@@ -90,6 +90,11 @@ final class Undo {
                 LOG.warn("Records that are not needed any more could not be removed", error);
             }
         }
+    }
+
+    /** Removes all records, because nothing is uncommitted. */
+    void clear() {
+        records.deleteRange(KeyRange.all());
     }
 
     /** Makes entries what they were at a commit, and removes all records, as one write. */

@@ -19,6 +19,6 @@ record VersionedSupplier(String name, long historyRetentionMs) implements Versio
 
     @Override
     public String metricsScope() {
-        return "windrow";
+        return WindrowVersionedStore.SCOPE;
     }
 }

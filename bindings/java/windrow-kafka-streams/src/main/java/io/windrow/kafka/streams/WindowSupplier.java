@@ -38,7 +38,7 @@ class WindowSupplier implements WindowBytesStoreSupplier {
 
     @Override
     public String metricsScope() {
-        return "windrow-window";
+        return WindrowWindowStore.SCOPE;
     }
 
     @Override

@@ -19,6 +19,9 @@ import org.slf4j.LoggerFactory;
 
 /** A key-value store. */
 class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowKeyValueStore.class);
     /** Up to so many keys are counted one by one. */
     private static final long COUNTED_MAX = 1000;
@@ -48,6 +51,11 @@ class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes,
         WithHeaders(String name) {
             super(name, DslStoreFormat.HEADERS);
         }
+    }
+
+    @Override
+    String metricsScope() {
+        return SCOPE;
     }
 
     @Override

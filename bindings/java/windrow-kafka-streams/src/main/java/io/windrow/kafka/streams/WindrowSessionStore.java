@@ -16,6 +16,9 @@ import org.slf4j.LoggerFactory;
 
 /** A store of sessions. A key has Kafka's form: the key, the end of the session, and its start. */
 class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow-session";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowSessionStore.class);
     private static final int SUFFIX_BYTES = 2 * Long.BYTES;
 
@@ -34,6 +37,11 @@ class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, 
         WithHeaders(String name, long retention, boolean isByTime) {
             super(name, retention, isByTime, DslStoreFormat.HEADERS);
         }
+    }
+
+    @Override
+    String metricsScope() {
+        return SCOPE;
     }
 
     @Override

@@ -39,6 +39,9 @@ import org.apache.kafka.streams.state.VersionedRecordIterator;
  * the other versions. A write also removes versions of its key that were followed by another one before the history.
  */
 final class WindrowVersionedStore extends AbstractStore implements VersionedKeyValueStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow";
+
     private static final byte ABSENT = 0;
     private static final byte PRESENT = 1;
 
@@ -56,6 +59,11 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
     public void init(StateStoreContext context, StateStore root) {
         expiredRecords = Metrics.droppedRecords(context);
         super.init(context, root);
+    }
+
+    @Override
+    String metricsScope() {
+        return SCOPE;
     }
 
     @Override

@@ -20,6 +20,9 @@ import org.slf4j.LoggerFactory;
 
 /** A store of windows. A key has Kafka's form: the key, the start of the window, and a number for duplicates. */
 class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow-window";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowWindowStore.class);
     private static final int SUFFIX_BYTES = Long.BYTES + Integer.BYTES;
 
@@ -52,6 +55,11 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
         WithHeaders(WindowParameters parameters) {
             super(parameters, DslStoreFormat.HEADERS);
         }
+    }
+
+    @Override
+    String metricsScope() {
+        return SCOPE;
     }
 
     @Override

@@ -22,7 +22,7 @@ import org.apache.kafka.streams.state.WindowStore;
 final class Victim {
     static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final Duration RETENTION = Duration.ofMinutes(10);
-    private static final int MANY_OF_A_STEP = 100;
+    private static final int MANY_OF_A_STEP = 60;
     private static final int MANY_KEYS = 50_000;
 
     final KeyValueStore<Bytes, byte[]> counts = WindrowStores.keyValueStore("counts").get();

@@ -25,6 +25,7 @@ public final class BesideRocks {
     private static final Duration PATIENCE = Duration.ofMinutes(15);
     private static final List<Measure> MEASURES = List.of(
             new Measure("catch-up, records/s", 1.0, true),
+            new Measure("catch-up, CPU microseconds of the application for a record", 0, false),
             new Measure("peak resident memory, MiB", 0.8, false),
             new Measure("disk while it runs, MiB", 0.8, false),
             new Measure("disk after a clean end, MiB", 0.8, false),
@@ -98,8 +99,10 @@ public final class BesideRocks {
         try (Running application = start(id, engine, state)) {
             application.await("state RUNNING");
             long began = System.nanoTime();
+            Duration before = application.cpu();
             cluster.awaitEnd(id, Topologies.EVENTS, PATIENCE);
             found.add(arguments.number("events") / seconds(began));
+            found.add(application.cpu().minus(before).toNanos() / 1e3 / arguments.number("events"));
             found.add((double) application.peakMemory());
             found.add(mebibytes(state));
             application.kill();

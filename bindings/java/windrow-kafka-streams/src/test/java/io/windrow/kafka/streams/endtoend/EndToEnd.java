@@ -15,6 +15,7 @@ import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
@@ -23,6 +24,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  */
 public final class EndToEnd {
     private static final String APPLICATION = "end-to-end";
+    private static final int CUSTOMERS = 50;
     private static final String MARKER = "marker";
     private static final Duration PATIENCE = Duration.ofMinutes(5);
 
@@ -137,6 +139,11 @@ public final class EndToEnd {
 
     private void produce() {
         try (var producer = cluster.producer()) {
+            // All customers are there from the beginning. Kafka's join has a race: it drops the answer that deletes a result if
+            // the order has changed meanwhile, and gives none for a new order whose customer is missing.
+            for (int i = 0; i < CUSTOMERS && expected.size() == 0; i++) {
+                customer(producer, "customer " + i, "first name");
+            }
             for (int i = 0; i < arguments.number("events"); i++) {
                 time += random.nextInt(20);
                 long at = time - random.nextInt(20_000);
@@ -149,19 +156,20 @@ public final class EndToEnd {
                     expected.order(key, order, at);
                     producer.send(new ProducerRecord<>(Topologies.ORDERS, null, at, key, order));
                 }
-                // Each partition has customers, so that it is known when all of them were read.
                 if (random.nextInt(20) == 0) {
-                    String customer = customer();
-                    String name = random.nextInt(10) == 0 ? null : "name " + expected.size();
-                    expected.customer(customer, name);
-                    producer.send(new ProducerRecord<>(Topologies.CUSTOMERS, null, at, customer, name));
+                    customer(producer, customer(), "name " + expected.size());
                 }
             }
         }
     }
 
+    private void customer(KafkaProducer<String, String> producer, String customer, String name) {
+        expected.customer(customer, name);
+        producer.send(new ProducerRecord<>(Topologies.CUSTOMERS, null, time, customer, name));
+    }
+
     private String customer() {
-        return "customer " + random.nextInt(50);
+        return "customer " + random.nextInt(CUSTOMERS);
     }
 
     private void awaitResults() throws Exception {

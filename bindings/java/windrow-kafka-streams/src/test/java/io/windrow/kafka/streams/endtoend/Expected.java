@@ -33,11 +33,7 @@ final class Expected {
     }
 
     void customer(String key, String value) {
-        if (value == null) {
-            customers.remove(key);
-        } else {
-            customers.put(key, value);
-        }
+        customers.put(key, value);
     }
 
     int size() {
@@ -105,9 +101,8 @@ final class Expected {
         Map<String, String> foreign = new TreeMap<>();
         byKey(orders).forEach((key, of) -> {
             String order = of.get(of.size() - 1).value;
-            String customer = order == null ? null : customers.get(Topologies.customer(order));
-            if (customer != null) {
-                foreign.put(key, order + " for " + customer);
+            if (order != null) {
+                foreign.put(key, order + " for " + customers.get(Topologies.customer(order)));
             }
         });
         return foreign;

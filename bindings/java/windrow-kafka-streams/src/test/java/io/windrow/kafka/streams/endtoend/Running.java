@@ -6,6 +6,7 @@ import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -60,6 +61,11 @@ final class Running implements AutoCloseable {
             throw new AssertionError("the application does not end");
         }
         return said;
+    }
+
+    /** The time of processors that it has had so far. */
+    Duration cpu() {
+        return process.info().totalCpuDuration().orElseThrow();
     }
 
     /** The most memory that it has had so far, in MiB. */
