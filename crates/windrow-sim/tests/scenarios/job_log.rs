@@ -236,7 +236,6 @@ fn a_full_disk_is_left_to_others() {
     assert_eq!(refused.unwrap().kind(), ErrorKind::NoSpace);
     let lengths = || ["LOG", "STATUS"].map(|name| read(&disk, name).len());
     let before = lengths();
-    assert!(read(&disk, "LOG").contains(" no_space\n"));
     // Removals and their flushes work, with what is left.
     for _ in 0..5 {
         keyspace.remove("first").unwrap();
@@ -246,6 +245,7 @@ fn a_full_disk_is_left_to_others() {
     assert_eq!(lengths(), before);
     disk.set_quota(None);
     runtime.advance(Duration::from_secs(60));
+    runtime.set_unix_time(Duration::from_secs(1_000_061));
     keyspace.insert("last", [7; 100]).unwrap();
     db.flush().unwrap();
     runtime.run_until_idle(1000);
