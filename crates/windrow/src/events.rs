@@ -264,11 +264,17 @@ impl Listener {
     /// Calls the listener with an event (I2). The caller holds no lock (I1).
     pub(crate) fn notify(&self, event: &Event) {
         if let Some(listener) = &self.0 {
-            CALLS.with(|calls| calls.set(calls.get() + 1));
-            drop(catch_unwind(AssertUnwindSafe(|| listener.on_event(event))));
-            CALLS.with(|calls| calls.set(calls.get() - 1));
+            guarded(|| listener.on_event(event));
         }
     }
+}
+
+/// Runs code of a receiver of events. Returns `None` if it panics (I2).
+pub(crate) fn guarded<T>(receive: impl FnOnce() -> T) -> Option<T> {
+    CALLS.with(|calls| calls.set(calls.get() + 1));
+    let outcome = catch_unwind(AssertUnwindSafe(receive));
+    CALLS.with(|calls| calls.set(calls.get() - 1));
+    outcome.ok()
 }
 
 thread_local! {

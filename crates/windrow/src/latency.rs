@@ -1,7 +1,6 @@
 //! Layer 2: how long operations take.
 //!
-//! Short operations are too many to time all: two looks at the clock would cost a get a tenth. So each thread of the
-//! engine times one of [`Options::latency_interval`](crate::Options::latency_interval) of them. Long ones are all timed.
+//! Short operations are too many to time all: two looks at the clock would cost a get a tenth. So the engine times one of [`Options::latency_interval`](crate::Options::latency_interval) of them. Long ones are all timed.
 //! The counts of a histogram are atomic and shared: so few operations reach it that threads do not contend. Known crates
 //! for histograms take a lock or a queue for that.
 //!
@@ -181,32 +180,40 @@ impl Histogram {
 /// The counters of turns in [`Latencies`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sampled {
-    Get,
     Commit,
     /// Of cursors: which of their moves are timed.
     Cursor,
 }
 
 /// The times of all operations of an open database, and the turns of those that are timed.
+///
+/// Each get reads the mask, and each cursor counts a reference. The alignment keeps both on lines of their own.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Latencies {
     runtime: Arc<dyn Runtime>,
     /// One of so many short operations is timed: a power of two; 0 if none is.
     interval: u64,
-    turns: Striped<3>,
+    /// A number without these bits is that of an operation to time.
+    mask: u64,
+    turns: Striped<2>,
     histograms: Box<[Histogram]>,
 }
 
 impl Latencies {
     /// Times one of `interval` short operations, rounded up to a power of two; nothing at all if it is 0.
     pub(crate) fn new(runtime: &Arc<dyn Runtime>, interval: u32) -> Self {
-        let histograms = Operation::ALL.iter().map(|_| Histogram::new());
+        let is_on = interval > 0;
+        let histograms = Operation::ALL.iter().filter(|_| is_on);
+        let histograms = histograms.map(|_| Histogram::new());
+        let interval = match interval {
+            0 => 0,
+            some => u64::from(some.min(1 << 30)).next_power_of_two(),
+        };
         Self {
             runtime: Arc::clone(runtime),
-            interval: match interval {
-                0 => 0,
-                some => u64::from(some).next_power_of_two(),
-            },
+            interval,
+            mask: interval.wrapping_sub(1),
             turns: Striped::new(),
             histograms: histograms.collect(),
         }
@@ -217,15 +224,27 @@ impl Latencies {
         self.interval > 0
     }
 
-    /// Takes the next turn. Returns the time if the operation of this turn is timed: its end is to be given to
-    /// [`end`](Self::end).
-    #[inline]
+    /// Takes the next turn, as [`begin_nth`](Self::begin_nth) with its number.
     pub(crate) fn begin(&self, turn: Sampled) -> Option<Duration> {
         if self.interval == 0 {
             return None;
         }
-        let number = self.turns.next(turn as usize);
-        (number & (self.interval - 1) == 0).then(|| self.now())
+        self.begin_nth(self.turns.next(turn as usize))
+    }
+
+    /// Returns the time if the operation of this number is timed: its end is to be given to [`end`](Self::end). The caller
+    /// counts its operations anyway, so that the others cost a few instructions.
+    #[inline]
+    pub(crate) fn begin_nth(&self, number: u64) -> Option<Duration> {
+        if number & self.mask != 0 {
+            return None;
+        }
+        self.start()
+    }
+
+    #[cold]
+    fn start(&self) -> Option<Duration> {
+        self.are_on().then(|| self.now())
     }
 
     /// Takes the next turn of cursors: this cursor times its move of this number first, counted from 1, and then each
@@ -234,7 +253,7 @@ impl Latencies {
         if self.interval == 0 {
             return 0;
         }
-        let number = self.turns.next(Sampled::Cursor as usize) & (self.interval - 1);
+        let number = self.turns.next(Sampled::Cursor as usize) & self.mask;
         u32::try_from(number).map_or(0, |number| number + 1)
     }
 
@@ -312,7 +331,7 @@ mod tests {
     fn one_of_each_interval_is_timed() {
         let runtime: Arc<dyn Runtime> = Arc::new(Threads::default());
         let latencies = Latencies::new(&runtime, 5);
-        let timed = (0..32).filter(|_| latencies.begin(Sampled::Get).is_some());
+        let timed = (0..32).filter(|_| latencies.begin(Sampled::Commit).is_some());
         assert_eq!(timed.count(), 4);
         let firsts: Vec<u32> = (0..16).map(|_| latencies.first_timed_move()).collect();
         assert_eq!(firsts, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
@@ -322,7 +341,10 @@ mod tests {
         assert_eq!((stats[0].operation, stats[0].timed), (Operation::Flush, 1));
 
         let off = Latencies::new(&runtime, 0);
-        assert!((0..8).all(|_| off.begin(Sampled::Get).is_none() && off.first_timed_move() == 0));
+        assert!(
+            (0..8).all(|_| off.begin(Sampled::Commit).is_none() && off.first_timed_move() == 0)
+        );
+        assert_eq!(off.begin_nth(0), None);
         off.note(Operation::Flush, Duration::from_secs(1));
         assert!(off.stats().is_empty());
     }

@@ -131,7 +131,7 @@ fn nothing_needs_the_files_for_people() {
     let db = open(&path, options);
     work(&db);
     db.close().unwrap();
-    assert!(path.join("LOG").exists());
+    assert_eq!(fs::read(path.join("STATUS")).unwrap(), [0xff; 10_000]);
     let repaired = folder.path().join("repaired");
     let report = Db::repair(&path, &repaired, &tiny()).unwrap();
     assert!(report.losses.is_empty(), "{:?}", report.losses);
@@ -144,15 +144,31 @@ fn nothing_needs_the_files_for_people() {
 }
 
 #[test]
-fn a_database_is_created_beside_the_log_of_a_destroyed_one() {
+fn files_of_others_with_these_names_stay() {
     let folder = TempDir::new().unwrap();
-    for name in ["LOG", "LOG.old", "STATUS"] {
-        fs::write(folder.path().join(name), "of another time\n").unwrap();
+    let path = folder.path().join("db");
+    fs::create_dir(&path).unwrap();
+    for name in ["LOG", "STATUS"] {
+        let own = path.join(name);
+        fs::write(&own, "of somebody else\n").unwrap();
+        // They are no database, and none is created among them.
+        assert!(Db::open(&path, tiny()).is_err(), "{name}");
+        Db::destroy(&path, &tiny()).unwrap();
+        assert_eq!(fs::read(&own).unwrap(), b"of somebody else\n");
+        fs::remove_file(&own).unwrap();
     }
+    // In a database, what is no status is not written over.
+    open(&path, tiny()).close().unwrap();
+    fs::write(path.join("STATUS"), "of somebody else\n").unwrap();
     let mut options = tiny();
-    options.create_if_missing = false;
-    assert!(Db::open(folder.path(), options).is_err());
-    open(folder.path(), tiny()).close().unwrap();
+    options.status_interval = Duration::from_nanos(1);
+    let db = open(&path, options);
+    work(&db);
+    db.close().unwrap();
+    assert_eq!(
+        fs::read(path.join("STATUS")).unwrap(),
+        b"of somebody else\n"
+    );
 }
 
 #[test]
@@ -239,10 +255,10 @@ fn operations_are_timed() {
     let keyspace = db.keyspace("main").unwrap();
     for number in 0..320_u32 {
         keyspace.get(number.to_be_bytes()).unwrap();
-        let mut cursor = keyspace.cursor::<&[u8]>(..).unwrap();
+        let mut cursor = keyspace.cursor().unwrap();
         cursor.seek(number.to_be_bytes()).unwrap();
     }
-    let mut cursor = keyspace.cursor::<&[u8]>(..).unwrap();
+    let mut cursor = keyspace.cursor().unwrap();
     for _ in 0..16 {
         assert!(cursor.seek_to_first().unwrap());
         while cursor.next().unwrap() {

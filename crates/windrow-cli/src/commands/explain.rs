@@ -141,7 +141,7 @@ fn time(step: &ExplainedStep) -> String {
 fn human_nanos(nanos: u64) -> String {
     match nanos {
         0..1_000 => format!("{nanos} ns"),
-        1_000..1_000_000 => format!("{:.1} µs", nanos as f64 / 1e3),
+        1_000..1_000_000 => format!("{:.1} \u{b5}s", nanos as f64 / 1e3),
         _ => format!("{:.1} ms", nanos as f64 / 1e6),
     }
 }

@@ -86,11 +86,14 @@ fn show(lines: &[String], output: &mut Output) -> Result<()> {
 fn read_old(folder: &Path, lines: &mut Vec<String>) -> Result<()> {
     let path = folder.join(OLD_LOG);
     let mut rest = Vec::new();
-    if let Some(mut file) = open(&path)? {
-        read_lines(&mut file, &mut rest, lines).map_err(|error| Error::io("read", &path, error))?;
-        lines.extend(cleaned(&rest));
-    }
-    Ok(())
+    let mut read = || -> io::Result<()> {
+        if let Some(mut file) = open(&path)? {
+            read_lines(&mut file, &mut rest, lines)?;
+            lines.extend(cleaned(&rest));
+        }
+        Ok(())
+    };
+    read().map_err(|error| Error::io("read", &path, error))
 }
 
 /// Reads the log as it grows.

@@ -26,6 +26,9 @@ use view::View;
 const WIDTH: u16 = 100;
 const HEIGHT: u16 = 40;
 
+/// Keys are read between two pictures.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -53,8 +56,9 @@ pub(crate) struct TopArgs {
 }
 
 pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Outcome> {
-    let watched = Watched::new(&args.of.db);
-    let first = View::new(watched.folder(), &watched.look()?, None);
+    let mut watched = Watched::new(&args.of.db);
+    let look = watched.look()?;
+    let first = View::new(watched.folder(), &look, None);
     if args.once || output.is_json() || !io::stdout().is_terminal() {
         output.object(&first.numbers())?;
         output.line(picture(&first))?;
@@ -62,7 +66,12 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Outcome> {
     }
     let failed = |error| Error::io("draw on", Path::new("the terminal"), error);
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let ended = show(&mut terminal, &watched, first, args.interval);
+    let ended = show(
+        &mut terminal,
+        &mut watched,
+        first,
+        args.interval.max(INTERVAL_MIN),
+    );
     ratatui::restore();
     ended.map(|()| Outcome::Done)
 }
@@ -70,7 +79,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> Result<Outcome> {
 /// Shows one picture after the other, until a key ends it.
 fn show(
     terminal: &mut DefaultTerminal,
-    watched: &Watched,
+    watched: &mut Watched,
     mut view: View,
     interval: Duration,
 ) -> Result<()> {
@@ -82,7 +91,11 @@ fn show(
         if is_ended_within(interval).map_err(failed)? {
             return Ok(());
         }
-        view = View::new(watched.folder(), &watched.look()?, Some(&view));
+        // The process that writes may be about to open the database, or to close it.
+        match watched.look() {
+            Ok(look) => view = View::new(watched.folder(), &look, Some(&view)),
+            Err(error) => view.title = format!("windrow top: {error}"),
+        }
     }
 }
 

@@ -9,11 +9,10 @@
 mod samples;
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
-use windrow::{Result, inspect};
+use windrow::{Db, Options, Result, inspect};
 
-use crate::store;
 pub(crate) use samples::{Sample, Samples};
 
 /// A status is old if the process has not written it for so many of its intervals, and some seconds. If nothing changes, it
@@ -21,14 +20,19 @@ pub(crate) use samples::{Sample, Samples};
 const INTERVALS_MAX: f64 = 15.0;
 const SECONDS_MAX: f64 = 5.0;
 
+/// After a look without a status, this many times its cost passes before the next one: it reads manifest and logs.
+const REST_FACTOR: u32 = 20;
+
 /// A database that is looked at.
 #[derive(Debug)]
 pub(crate) struct Watched {
     folder: PathBuf,
+    /// The last look without a status, and until when it serves.
+    stored: Option<(Look, Instant)>,
 }
 
 /// What a look has found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Look {
     /// The statistics, in the text format of Prometheus.
     pub(crate) text: String,
@@ -38,8 +42,10 @@ pub(crate) struct Look {
 
 impl Watched {
     pub(crate) fn new(folder: &Path) -> Self {
-        let folder = folder.to_owned();
-        Self { folder }
+        Self {
+            folder: folder.to_owned(),
+            stored: None,
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -49,20 +55,56 @@ impl Watched {
     /// The statistics of now.
     ///
     /// # Errors
-    /// Those of opening the database to read it, if no process writes its status.
-    pub(crate) fn look(&self) -> Result<Look> {
+    /// Those of reading the database, if no process writes its status.
+    pub(crate) fn look(&mut self) -> Result<Look> {
         if let Some(text) = inspect::status(&self.folder)?
             && is_fresh(&text)
         {
+            let text = format!("{}{text}", up(1));
             let is_live = true;
             return Ok(Look { text, is_live });
         }
-        let db = store::open_to_read(&self.folder)?;
-        let text = db.stats().to_prometheus_stored();
-        db.close()?;
-        let is_live = false;
-        Ok(Look { text, is_live })
+        if let Some((look, until)) = &self.stored
+            && Instant::now() < *until
+        {
+            return Ok(look.clone());
+        }
+        let start = Instant::now();
+        let look = Look {
+            text: format!("{}{}", up(0), stored(&self.folder)?),
+            is_live: false,
+        };
+        let rest = start.elapsed() * REST_FACTOR;
+        self.stored = Some((look.clone(), Instant::now() + rest.min(REST_MAX)));
+        Ok(look)
     }
+}
+
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_secs(600);
+
+/// Whether the statistics are those of a process.
+fn up(is_live: u8) -> String {
+    format!(
+        "# HELP windrow_up 1 if a process that writes keeps its statistics, else 0.\n\
+         # TYPE windrow_up gauge\nwindrow_up {is_live}\n"
+    )
+}
+
+/// The present state of the database in `folder`. Counters are left out: those of the process that writes have other
+/// values, and to Prometheus a counter that goes back has begun anew. A secondary takes no lock, so a process that is about
+/// to write is not refused.
+fn stored(folder: &Path) -> Result<String> {
+    let reader = Db::open_secondary(folder, Options::default())?;
+    let text = reader.db().stats().to_prometheus_stored();
+    let is_counter = |line: &&str| {
+        let line = line.trim_start_matches("# HELP ");
+        let line = line.trim_start_matches("# TYPE ");
+        let name = line.split([' ', '{']).next().unwrap_or_default();
+        name.ends_with("_total")
+    };
+    let gauges = text.lines().filter(|line| !is_counter(line));
+    Ok(gauges.map(|line| format!("{line}\n")).collect())
 }
 
 /// Whether the process that has written the status still does.
@@ -72,5 +114,7 @@ fn is_fresh(text: &str) -> bool {
     let now = now.map_or(0.0, |now| now.as_secs_f64());
     let of = |name| samples.value(name).unwrap_or(0.0);
     let age = now - of("windrow_status_time_seconds");
-    age < of("windrow_status_interval_seconds") * INTERVALS_MAX + SECONDS_MAX
+    let most = of("windrow_status_interval_seconds") * INTERVALS_MAX + SECONDS_MAX;
+    // A later time is that of another clock.
+    (-SECONDS_MAX..most).contains(&age)
 }

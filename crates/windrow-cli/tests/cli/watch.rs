@@ -52,8 +52,9 @@ fn top_shows_what_the_process_that_writes_does() {
         assert!(shown.contains(part), "{part} in\n{shown}");
     }
     let numbers = json(&windrow(&folder, &["top", "db", "--json"]));
-    assert_eq!(numbers["counters"]["gets"], 30.0);
-    assert_eq!(numbers["counters"]["writes"], 100.0);
+    assert_eq!(numbers["counters"]["gets"], 30);
+    assert_eq!(numbers["counters"]["writes"], 100);
+    assert_eq!(numbers["is_live"], true);
     db.close().unwrap();
     let shown = windrow(&folder, &["top", "db"]);
     assert!(done(&shown).contains("no process writes its statistics"));
@@ -85,13 +86,12 @@ impl Server {
 
     /// The head and the body of the answer.
     fn ask(&self, request: &str) -> (String, String) {
+        self.ask_with(request, &format!("Host: {}", self.address))
+    }
+
+    fn ask_with(&self, request: &str, header: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let host = &self.address;
-        write!(
-            stream,
-            "{request} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .unwrap();
+        write!(stream, "{request} HTTP/1.1\r\n{header}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -112,7 +112,7 @@ fn serve_answers_prometheus_and_browsers() {
     let db = written(&folder);
     let server = Server::start(&folder);
     let (head, body) = server.ask("GET /metrics");
-    assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(
         head.contains("Content-Type: text/plain; version=0.0.4"),
         "{head}"
@@ -132,16 +132,36 @@ fn serve_answers_prometheus_and_browsers() {
     for name in names.filter(|name| !name.contains("job")) {
         assert!(body.contains(&format!("\n{name}")), "{name}");
     }
-    assert!(server.ask("GET /other").0.starts_with("HTTP/1.0 404"));
-    assert!(server.ask("DELETE /metrics").0.starts_with("HTTP/1.0 405"));
+    assert!(server.ask("GET /other").0.starts_with("HTTP/1.1 404"));
+    assert!(server.ask("DELETE /metrics").0.starts_with("HTTP/1.1 405"));
 
-    // After its close the files tell the rest.
+    // Others cannot be made to wait, and lengths are only claimed.
+    let idle = TcpStream::connect(&server.address).unwrap();
+    let mut large = TcpStream::connect(&server.address).unwrap();
+    large
+        .write_all(b"POST / HTTP/1.1\r\nContent-Length: 9000000000000000000\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    large.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert!(server.ask("HEAD /metrics").1.is_empty());
+    let rebound = server.ask_with("GET /metrics", "Host: example.org");
+    assert!(rebound.0.starts_with("HTTP/1.1 403"), "{}", rebound.0);
+    drop(idle);
+
+    // After its close the files say the rest, and a look is in no writer's way.
     db.close().unwrap();
     let (_, body) = server.ask("GET /metrics");
     assert!(body.contains("\nwindrow_level_files{keyspace=\"default\",level=\"0\"} 1\n"));
-    assert!(!body.contains("windrow_gets_total"));
-    std::fs::rename(folder.path().join("db"), folder.path().join("gone")).unwrap();
-    assert!(server.ask("GET /metrics").0.starts_with("HTTP/1.0 503"));
+    assert!(
+        body.contains("\nwindrow_up 0\n") && !body.contains("_total"),
+        "{body}"
+    );
+    for _ in 0..20 {
+        server.ask("GET /metrics");
+        let db = Db::open(folder.path().join("db"), Options::default()).unwrap();
+        db.close().unwrap();
+    }
 }
 
 #[test]

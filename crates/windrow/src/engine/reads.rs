@@ -20,7 +20,7 @@ use crate::base::expiry::is_expired;
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::{Guard, Shared};
 use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
-use crate::latency::{Latencies, Operation, Sampled};
+use crate::latency::{Latencies, Operation};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
@@ -353,7 +353,7 @@ impl Engine {
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         let latencies = self.observer.latencies();
-        let start = latencies.begin(Sampled::Get);
+        let start = latencies.begin_nth(self.counters.gets_here());
         let mut read = PointRead::default();
         let answer = get(sources, key, sequence, &mut read, lives, found);
         if let Some(start) = start {

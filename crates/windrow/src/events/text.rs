@@ -1,7 +1,7 @@
 //! Events as names and fields, and as text.
 //!
 //! The name of an event and those of its fields are those of the enumeration, so that the text, the serialised form, and
-//! what `tracing` and `metrics` get agree.
+//! what `tracing` gets agree.
 //!
 //! Concurrency: none; no state.
 
@@ -258,13 +258,13 @@ mod tests {
     #[test]
     fn an_event_is_a_line_with_its_name_and_fields() {
         let event = Event::FlushEnded {
-            keyspace: "a \"b\"\\\n\u{1}\u{85}ö".to_owned(),
+            keyspace: "a \"b\"\\\n\u{1}\u{85}\u{f6}".to_owned(),
             entries: 7,
             entries_dropped: 0,
             bytes_written: 4096,
             duration: Duration::from_micros(1_500_001),
         };
-        let expected = "flush_ended keyspace=\"a \\\"b\\\"\\\\\\n\\u0001\\u0085ö\" entries=7 \
+        let expected = "flush_ended keyspace=\"a \\\"b\\\"\\\\\\n\\u0001\\u0085\u{f6}\" entries=7 \
                         entries_dropped=0 bytes_written=4096 duration=1.500001";
         assert_eq!(event.to_string(), expected);
         assert_eq!(Event::NoSpace.to_string(), "no_space");

@@ -1,12 +1,13 @@
 //! The status file of the process that has a database open for writing.
 //!
-//! Concurrency: that process may write the file meanwhile, in place. The numbers in the first and in the last line show
-//! whether the text between them is of one write.
+//! Concurrency: that process may write the file meanwhile, in place. The checksum in the last line shows whether all of it
+//! is of one write.
 
 use std::io;
 use std::path::Path;
 
 use crate::base::{Error, Result};
+use crate::codec::checksum::checksum;
 use crate::manifest::names::FileName;
 use crate::vfs::{OpenMode, OsVfs, Vfs};
 
@@ -58,32 +59,41 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text between the first and the last line, if they are of the same write.
+/// The text between the first and the last line, if all is of the same write.
 fn whole(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?.trim_end_matches('\n');
     let (first, rest) = text.split_once('\n')?;
     let number = first.strip_prefix("# windrow status ")?;
-    let middle = rest.strip_suffix(number)?;
-    middle.strip_suffix("# end ")
+    let (middle, end) = rest.rsplit_once("# end ")?;
+    let (last, checksum_text) = end.split_once(' ')?;
+    let written = text.len() - "# end ".len() - end.len();
+    let expected = checksum(number.parse().ok()?, text.get(..written)?.as_bytes());
+    (last == number && checksum_text == format!("{expected:08x}")).then_some(middle)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::{checksum, whole};
 
     #[test]
     fn only_a_whole_write_is_read() {
-        let sound = "# windrow status 17\na 1\nb 2\n# end 17\n\n\n";
+        let text = |number: u64, middle: &str| {
+            let text = format!("# windrow status {number}\n{middle}");
+            let checksum = checksum(number, text.as_bytes());
+            format!("{text}# end {number} {checksum:08x}\n")
+        };
+        let (sound, other) = (text(17, "a 1\nb 2\n"), text(17, "a 3\nb 2\n"));
         assert_eq!(whole(sound.as_bytes()), Some("a 1\nb 2\n"));
-        for torn in [
-            "",
-            "# windrow status 17",
-            "# windrow status 17\na 1\n",
-            "# windrow status 18\na 1\nb 2\n# end 17\n",
-            "# windrow status 17\na 1\nb 2\n# end 18\n",
-            "# windrow status 17\na 1\nb 2\n# end 17\nb 2\n# end 1",
-            "\0\0\0\0",
-        ] {
+        let padded = format!("{sound}\n\n");
+        assert_eq!(whole(padded.as_bytes()), Some("a 1\nb 2\n"));
+        // Each mixture of two writes, whose numbers may agree after a crash.
+        assert_eq!(sound.len(), other.len());
+        for cut in 0..=sound.len() {
+            let mixed = format!("{}{}", &sound[..cut], &other[cut..]);
+            let is_whole = mixed == sound || mixed == other;
+            assert_eq!(whole(mixed.as_bytes()).is_some(), is_whole, "{mixed}");
+        }
+        for torn in ["", "# windrow status 17", "\0\0\0\0", "# end 17 0"] {
             assert_eq!(whole(torn.as_bytes()), None, "{torn}");
         }
     }

@@ -1,7 +1,8 @@
 //! How a read comes to its answer: the sources that it asks, what each answers, and how long that takes.
 //!
 //! The sources are asked one by one in the order of a get or a seek, by what these use themselves. So blocks that the first
-//! one has loaded are in memory for the next. A get stops at the first answer; behind an operand it asks on for the base.
+//! one has loaded are in memory for the next. A get stops at the first answer. If that is an operand, the get goes on for its
+//! base, in the same source and in older ones: these steps are not shown.
 //!
 //! Concurrency: as reads.
 
@@ -119,7 +120,7 @@ pub enum ExplainedAnswer {
     Expired,
     /// A pointer into the value file of this number.
     Pointer(FileNumber),
-    /// An operand: the read asks on for its base.
+    /// An operand. The read asks on for its base, in the same source and in older ones; the steps do not show that.
     Operand,
     /// To a seek: its next entry has this key.
     Key(Vec<u8>),
@@ -145,11 +146,6 @@ impl ExplainedAnswer {
             _ => ValuePointer::decode(stored)
                 .map_or(Self::Nothing, |pointer| Self::Pointer(pointer.file)),
         }
-    }
-
-    /// Whether a get asks older sources after it.
-    fn goes_on(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Operand)
     }
 }
 
@@ -221,7 +217,7 @@ pub(crate) fn explain_get(
                 ExplainedAnswer::of(trailer, stored, &lives)
             }))
         })?;
-        if !answer.goes_on() {
+        if *answer != ExplainedAnswer::Nothing {
             return Ok(explainer.steps);
         }
     }
@@ -243,7 +239,7 @@ pub(crate) fn explain_get(
                     ExplainedAnswer::of(hit.trailer(), hit.value(), &lives)
                 }))
             })?;
-            if !answer.goes_on() {
+            if *answer != ExplainedAnswer::Nothing {
                 return Ok(explainer.steps);
             }
         }
@@ -296,7 +292,7 @@ fn memtable_source(age: usize, entries: u64) -> ExplainedSource {
 /// The table of `run` that a seek to `key` asks first.
 fn table_source(run: &RunCursor<TableCursor>, key: &[u8]) -> ExplainedSource {
     let level = run.common().scans.as_ref().map_or(0, |scans| scans.level);
-    match run.file_for(key) {
+    match run.table_for(key) {
         Some(file) => ExplainedSource::Table {
             level,
             file: file.meta.number,
@@ -305,7 +301,7 @@ fn table_source(run: &RunCursor<TableCursor>, key: &[u8]) -> ExplainedSource {
         // The key is behind all tables of the run.
         None => ExplainedSource::Excluded {
             level,
-            files: run.files(),
+            files: run.tables(),
         },
     }
 }

@@ -263,14 +263,14 @@ impl<C: OpenCursor> RunCursor<C> {
         &self.common
     }
 
-    /// The file that a seek to `key` enters.
-    pub(super) fn file_for(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
+    /// The table that a seek to `key` enters.
+    pub(super) fn table_for(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
         let place = self.run.lower_bound(key);
         self.run.get(place).map(|(file, _)| file)
     }
 
-    /// The number of files.
-    pub(super) fn files(&self) -> usize {
+    /// The number of tables.
+    pub(super) fn tables(&self) -> usize {
         match &self.run {
             Run::Segments(segments) => segments.len(),
             Run::OfLevel(level, _) => level.len(),

@@ -64,7 +64,7 @@ fn a_picture_shows_levels_jobs_stalls_rates_and_memory() {
         " 1.00 MiB of 4.00 MiB",
         &format!(
             "  {:<18} {:>9} mean {:>9} longest",
-            "get", "2.0 µs", "500.0 µs"
+            "get", "2.0 \u{b5}s", "500.0 \u{b5}s"
         ),
     ] {
         assert!(shown.contains(line), "{line} in\n{shown}");

@@ -97,17 +97,19 @@ impl View {
         }
     }
 
-    /// The rates as numbers, for programs.
+    /// The levels and counters as numbers, for programs; `null` for what is unknown.
     pub(crate) fn numbers(&self) -> Value {
         let levels = self.samples.all("windrow_level_bytes").map(|sample| {
             let (keyspace, level) = (sample.label("keyspace"), sample.label("level"));
-            json!({ "keyspace": keyspace, "level": level, "bytes": sample.value })
+            json!({ "keyspace": keyspace, "level": level, "bytes": whole(sample.value) })
         });
         let counters = RATES.iter().map(|(name, of, _)| {
-            let total = Value::from(total(&self.samples, of));
-            ((*name).to_owned(), total)
+            let is_known = self.samples.value(of[0]).is_some();
+            let total = is_known.then(|| whole(total(&self.samples, of)));
+            ((*name).to_owned(), total.into())
         });
         json!({
+            "is_live": self.samples.sum("windrow_up") > 0.0,
             "levels": levels.collect::<Vec<_>>(),
             "counters": counters.collect::<Map<_, _>>(),
             "jobs": self.samples.all("windrow_job_running_seconds").count(),
@@ -299,7 +301,7 @@ fn latencies(samples: &Samples) -> Vec<Line<'static>> {
 fn human_seconds(seconds: f64) -> String {
     match seconds {
         short if short < 1e-6 => format!("{:.0} ns", short * 1e9),
-        short if short < 1e-3 => format!("{:.1} µs", short * 1e6),
+        short if short < 1e-3 => format!("{:.1} \u{b5}s", short * 1e6),
         short if short < 1.0 => format!("{:.1} ms", short * 1e3),
         long => format!("{long:.1} s"),
     }

@@ -7,6 +7,7 @@ mod metrics;
 use std::fmt::{Display, Write as _};
 
 use super::stats::{JobStats, KeyspaceStats, LevelStats, Stats};
+use crate::base::{LevelIoStats, LifetimeStats};
 use crate::latency::LatencyStats;
 use metrics::{
     DATABASE, DISK_FULL, JOB_SECONDS, JOBS, KEYSPACE_READS, KEYSPACES, Kind, LEVEL_READS, LEVELS,
@@ -31,8 +32,9 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 type All<'a, T> = Vec<(Labels<'a>, &'a T)>;
 
 impl Stats {
-    /// All statistics in the text format of Prometheus, version 0.0.4. What the process counts itself, such as reads and
-    /// stalls, begins at 0 with each open, as Prometheus expects it. The other counters count since the database was created.
+    /// All statistics in the text format of Prometheus, version 0.0.4. Counters begin at 0 with each open, as Prometheus
+    /// expects it of a process. The life of the database is in gauges, which begin with `windrow_lifetime_`: a crash can set
+    /// them back a little, and a counter that goes back would count as one that began at 0.
     ///
     /// ```
     /// # fn main() -> windrow::Result<()> {
@@ -46,7 +48,8 @@ impl Stats {
     /// # }
     /// ```
     pub fn to_prometheus(&self) -> String {
-        let mut text = self.stored();
+        let mut text = self.text_with(&self.opened, |level| &level.io_stats);
+        text.lifetime(&self.lifetime);
         let database = [(Vec::new(), self)];
         text.metrics(OPENED, &database);
         text.split(&MEMORY, &[(Vec::new(), &self.memory)]);
@@ -70,22 +73,24 @@ impl Stats {
         text.0
     }
 
-    /// As [`to_prometheus`](Self::to_prometheus), without what a process counts only while it has the database open: for
-    /// programs that open a database to look at it.
+    /// As [`to_prometheus`](Self::to_prometheus), but its counters count since the database was created, and it lacks what a
+    /// process counts only while it has the database open: for one look by a program that opens a database for that.
     pub fn to_prometheus_stored(&self) -> String {
-        self.stored().0
+        let text = self.text_with(&self.lifetime, |level| &level.lifetime_io_stats);
+        text.0
     }
 
-    fn stored(&self) -> Text {
+    /// The counters `done`, the present state, and the `io_stats` of each level.
+    fn text_with(&self, done: &LifetimeStats, io_stats: fn(&LevelStats) -> &LevelIoStats) -> Text {
         let numbers = level_numbers(self);
         let database = [(Vec::new(), self)];
         let levels = levels(self, &numbers);
         let io_stats: All<'_, _> = levels
             .iter()
-            .map(|(labels, level)| (labels.clone(), &level.lifetime_io_stats))
+            .map(|(labels, level)| (labels.clone(), io_stats(level)))
             .collect();
         let mut text = Text::default();
-        text.metrics(LIFETIME, &[(Vec::new(), &self.lifetime)]);
+        text.metrics(LIFETIME, &[(Vec::new(), done)]);
         text.metrics(DATABASE, &database);
         text.metrics(&[DISK_FULL], &database);
         text.metrics(KEYSPACES, &keyspaces(self));
@@ -176,6 +181,17 @@ impl Text {
         }
     }
 
+    /// What the database has done since it was created, as gauges.
+    fn lifetime(&mut self, lifetime: &LifetimeStats) {
+        for metric in LIFETIME {
+            let name = metric.name.trim_start_matches("windrow_");
+            let name = format!("windrow_lifetime_{}", name.trim_end_matches("_total"));
+            let help = format!("{} Since the database was created.", metric.help);
+            self.heading(Kind::Gauge, &name, &help);
+            self.sample(&name, &[], (metric.value)(lifetime));
+        }
+    }
+
     /// The times of operations as a histogram, and the longest.
     fn latencies(&mut self, all: &[LatencyStats]) {
         let name = "windrow_operation_seconds";
@@ -246,6 +262,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use crate::engine::{KeyspaceStats, LevelStats, StallStats, Stats};
+    use crate::latency::{LatencyStats, Operation};
     use crate::policy::StallCause;
 
     #[test]
@@ -257,6 +274,7 @@ mod tests {
             ..Stats::default()
         };
         stats.memory.tables = 77;
+        stats.opened.transient_log_bytes_written = 5;
         stats.lifetime.transient_log_bytes_written = 55;
         stats.lifetime.transient_log_bytes_read = 44;
         stats.lifetime.value_log_bytes = 66;
@@ -287,7 +305,7 @@ mod tests {
                     gets_answered: 5,
                     ..LevelStats::default()
                 };
-                level.lifetime_io_stats.appended = 7;
+                level.io_stats.appended = 7;
                 keyspace.levels.push(level);
             }
             stats.keyspaces.push(keyspace);
@@ -308,12 +326,18 @@ mod tests {
                 metric = help.split(' ').next().unwrap();
                 assert!(seen.insert(metric), "{metric} exists twice");
                 let kind = lines.next().unwrap();
-                let is_counter = metric.ends_with("_total");
-                let expected = if is_counter { "counter" } else { "gauge" };
+                let expected = match metric {
+                    "windrow_operation_seconds" => "histogram",
+                    metric if metric.ends_with("_total") => "counter",
+                    _ => "gauge",
+                };
                 assert_eq!(kind, format!("# TYPE {metric} {expected}"));
             } else {
                 let (sample, value) = line.rsplit_once(' ').unwrap();
-                assert_eq!(sample.split('{').next(), Some(metric));
+                let name = sample.split('{').next().unwrap();
+                let part = name.strip_prefix(metric);
+                let is_part = ["", "_bucket", "_sum", "_count"].map(Some).contains(&part);
+                assert!(is_part, "{name} under {metric}");
                 assert!(value.parse::<f64>().unwrap().is_finite());
             }
         }
@@ -327,19 +351,20 @@ mod tests {
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
         for sample in [
             "windrow_level_written_bytes_total{keyspace=\"plain\",level=\"1\",cause=\"append\"} 7",
-            "windrow_transient_log_written_bytes_total 55",
-            "windrow_transient_log_read_bytes_total 44",
+            "windrow_transient_log_written_bytes_total 5",
+            "windrow_lifetime_transient_log_written_bytes 55",
+            "windrow_lifetime_transient_log_read_bytes 44",
             "windrow_transient_log_files{keyspace=\"plain\"} 2",
             "windrow_transient_log_bytes{keyspace=\"plain\"} 33",
             "windrow_transient_log_live_bytes{keyspace=\"plain\"} 22",
-            "windrow_value_log_written_bytes_total 66",
+            "windrow_lifetime_value_log_written_bytes 66",
             "windrow_value_log_files{keyspace=\"plain\"} 1",
             "windrow_value_log_bytes{keyspace=\"plain\"} 66",
             "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
-            "windrow_garbage_collections_total 3",
-            "windrow_gc_read_bytes_total 77",
-            "windrow_gc_written_bytes_total 11",
-            "windrow_gc_dropped_values_total 9",
+            "windrow_lifetime_garbage_collections 3",
+            "windrow_lifetime_gc_read_bytes 77",
+            "windrow_lifetime_gc_written_bytes 11",
+            "windrow_lifetime_gc_dropped_values 9",
             "windrow_discard_lists{keyspace=\"plain\"} 4",
             "windrow_discard_list_bytes{keyspace=\"plain\"} 44",
             "windrow_transient_log_garbage_bytes{keyspace=\"plain\"} 10",
@@ -356,9 +381,47 @@ mod tests {
         assert!(text.contains(quoted), "{text}");
         assert!(text.ends_with('\n'));
         let stored = stats.to_prometheus_stored();
-        assert!(text.starts_with(&stored));
+        assert!(stored.contains("\nwindrow_value_log_written_bytes_total 66\n"));
         for name in ["windrow_gets_total", "stall", "windrow_memory_bytes"] {
             assert!(!stored.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_histogram_is_cumulative() {
+        let latency = LatencyStats {
+            operation: Operation::Get,
+            timed: 6,
+            nanos: 2_000_600,
+            longest_nanos: 1_000_000,
+            buckets: vec![(127, 1), (255, 1), (319, 2), (1_048_575, 2)],
+        };
+        let stats = Stats {
+            latencies: vec![latency],
+            ..Stats::default()
+        };
+        let text = stats.to_prometheus();
+        for (bound, count) in [
+            ("0.000000256", 2),
+            ("0.000001024", 4),
+            ("0.000262144", 4),
+            ("0.001048576", 6),
+            ("274.877906944", 6),
+            ("+Inf", 6),
+        ] {
+            let name = "windrow_operation_seconds_bucket";
+            let sample = format!("\n{name}{{operation=\"get\",le=\"{bound}\"}} {count}\n");
+            assert!(text.contains(&sample), "{sample} in {text}");
+        }
+        for sample in [
+            "windrow_operation_seconds_sum{operation=\"get\"} 0.0020006",
+            "windrow_operation_seconds_count{operation=\"get\"} 6",
+            "windrow_longest_operation_seconds{operation=\"get\"} 0.001",
+        ] {
+            assert!(
+                text.contains(&format!("\n{sample}\n")),
+                "{sample} in {text}"
+            );
         }
     }
 }

@@ -150,6 +150,9 @@ pub struct Stats {
     pub sequence: u64,
     /// What the database has done since it was created.
     pub lifetime: LifetimeStats,
+    /// The same since the open; the fields above have it one by one.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) opened: LifetimeStats,
     /// Bytes of all files of the database, the reserve included. Replaced files that cursors still read do not count,
     /// nor does space that is reserved behind the end of a log.
     pub disk_bytes: u64,

@@ -478,11 +478,14 @@ impl Engine {
             let (name, keyspace) = job.description();
             let is_gc = matches!(job, Job::CollectGarbage(..));
             if let Err(error) = self.run(job) {
-                self.observer.notify(|| Event::JobFailed {
-                    job: name,
-                    keyspace: keyspace.as_ref().map(|it| it.name().to_string()),
-                    error: error.to_string(),
-                });
+                // A close cancels jobs.
+                if error.kind() != ErrorKind::Closed {
+                    self.observer.notify(|| Event::JobFailed {
+                        job: name,
+                        keyspace: keyspace.as_ref().map(|it| it.name().to_string()),
+                        error: error.to_string(),
+                    });
+                }
                 let failure = match &keyspace {
                     Some(keyspace) if is_gc => &keyspace.gc_failure,
                     Some(keyspace) => &keyspace.failure,

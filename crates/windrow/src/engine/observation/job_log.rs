@@ -8,8 +8,10 @@
 //! - I1: Nothing depends on the file. No open reads it, nothing syncs it or its name, and a crash may lose its end or leave
 //!   anything there. A write goes behind the end that the file had at the open.
 //! - I2: A failure changes nothing but the file. The log then rests for a minute, and counts the lines that it loses.
+//! - I3: Nothing is written while the disk is full: what is left of it is for removals. Nor is anything after the close.
 //!
-//! Concurrency: one lock, held during the write of a line. It is a leaf.
+//! Concurrency: one lock, held during the write of a line, and one for the sums of stalls, which writers take. Both are
+//! leaves; the second may be taken under the first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +43,15 @@ pub(super) struct JobLog {
     /// The most that one of the two files holds, unless one line is longer.
     file_bytes_max: u64,
     state: Mutex<State>,
+    stalls: Mutex<StallSums>,
+}
+
+/// The stalls that no line has yet.
+#[derive(Debug, Default)]
+struct StallSums {
+    causes: BTreeMap<&'static str, Stalls>,
+    /// When the first of them ended.
+    since: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -52,9 +63,12 @@ struct State {
     failed_at: Option<Duration>,
     /// Lines lost by failures, which no line reports yet.
     lost: u64,
-    stalls: BTreeMap<&'static str, Stalls>,
-    /// When the first of `stalls` ended.
-    stalls_since: Duration,
+    /// The last failure of a job, and when its line was written.
+    failure: Option<(String, Duration)>,
+    /// Whether the disk is full: what is left is for others.
+    is_disk_full: bool,
+    /// Whether the database is closed: the files may be those of another process.
+    is_ended: bool,
 }
 
 /// The stalls of one cause that no line has yet.
@@ -75,45 +89,47 @@ impl JobLog {
             old_path: directory.join(FileName::OldJobLog.to_string()),
             file_bytes_max: options.job_log_bytes / 2,
             state: Mutex::default(),
+            stalls: Mutex::default(),
         })
     }
 
-    /// Writes the line of `event`, or counts a stall.
+    /// Writes the line of `event`, or counts a stall: a writer waits for no file.
     pub(super) fn note(&self, event: &Event) {
+        match event {
+            Event::StallBegan { .. } => return,
+            Event::StallEnded { cause, duration } => {
+                let now = self.runtime.unix_time();
+                return self.stalls.lock().add(cause, *duration, now);
+            }
+            _ => {}
+        }
         let now = self.runtime.unix_time();
         let mut state = self.state.lock();
+        self.write_stalls(&mut state, now);
+        if matches!(event, Event::SpaceResumed) {
+            state.is_disk_full = false;
+        }
+        if !state.repeats(event, now) {
+            self.write(&mut state, now, event);
+        }
         match event {
-            Event::StallBegan { .. } => {}
-            Event::StallEnded { cause, duration } => {
-                if state.stalls.is_empty() {
-                    state.stalls_since = now;
-                }
-                state.stalls.entry(cause).or_default().add(*duration);
-                self.write_old_stalls(&mut state, now);
-            }
-            event => {
-                self.write_stalls(&mut state, now);
-                self.write(&mut state, now, event);
-            }
+            Event::NoSpace => state.is_disk_full = true,
+            Event::Closed { .. } => (state.is_ended, state.file) = (true, None),
+            _ => {}
         }
     }
 
-    /// Writes the sums of stalls that are old enough.
+    /// Writes the sums of stalls that are old enough. Jobs call it.
     pub(super) fn note_time(&self) {
         let now = self.runtime.unix_time();
-        self.write_old_stalls(&mut self.state.lock(), now);
-    }
-
-    fn write_old_stalls(&self, state: &mut State, now: Duration) {
-        // The clock may go back.
-        let is_young = (state.stalls_since..state.stalls_since + STALL_INTERVAL).contains(&now);
-        if !is_young {
-            self.write_stalls(state, now);
+        if self.stalls.lock().are_old(now) {
+            self.write_stalls(&mut self.state.lock(), now);
         }
     }
 
     fn write_stalls(&self, state: &mut State, now: Duration) {
-        for (cause, stalls) in std::mem::take(&mut state.stalls) {
+        let sums = std::mem::take(&mut *self.stalls.lock());
+        for (cause, stalls) in sums.causes {
             let line = format_args!("stalls cause=\"{cause}\" {stalls}");
             self.write(state, now, line);
         }
@@ -121,8 +137,11 @@ impl JobLog {
 
     /// Writes a line; counts it if that fails (I2).
     fn write(&self, state: &mut State, now: Duration, line: impl fmt::Display) {
-        let rests = |failed_at: Duration| (failed_at..failed_at + REST).contains(&now);
-        if state.failed_at.is_some_and(rests) {
+        if state.is_ended {
+            return;
+        }
+        let rests = |failed_at: Duration| is_within(now, failed_at, REST);
+        if state.is_disk_full || state.failed_at.is_some_and(rests) {
             state.lost += 1;
             return;
         }
@@ -170,6 +189,41 @@ impl JobLog {
             state.length += 1;
         }
         Ok(file)
+    }
+}
+
+impl State {
+    /// Whether `event` is the same failure of a job as one that was written a moment ago: jobs are tried again each second.
+    fn repeats(&mut self, event: &Event, now: Duration) -> bool {
+        if !matches!(event, Event::JobFailed { .. }) {
+            return false;
+        }
+        let text = event.to_string();
+        let is_same = |(last, at): &(String, Duration)| *last == text && is_within(now, *at, REST);
+        if self.failure.as_ref().is_some_and(is_same) {
+            return true;
+        }
+        self.failure = Some((text, now));
+        false
+    }
+}
+
+/// Whether `now` is less than `length` after `start`. The clock may go back.
+fn is_within(now: Duration, start: Duration, length: Duration) -> bool {
+    (start..start.saturating_add(length)).contains(&now)
+}
+
+impl StallSums {
+    fn add(&mut self, cause: &'static str, duration: Duration, now: Duration) {
+        if self.causes.is_empty() {
+            self.since = now;
+        }
+        self.causes.entry(cause).or_default().add(duration);
+    }
+
+    /// Whether there are any, and no line had any for a while.
+    fn are_old(&self, now: Duration) -> bool {
+        !self.causes.is_empty() && !is_within(now, self.since, STALL_INTERVAL)
     }
 }
 

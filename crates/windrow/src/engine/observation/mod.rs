@@ -20,6 +20,8 @@ use std::time::Duration;
 use super::admin::stats::JobStats;
 use super::{Access, Engine};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "tracing")]
+use crate::events::guarded;
 use crate::events::{Event, Listener};
 use crate::latency::{Latencies, Operation};
 use crate::options::Options;
@@ -46,6 +48,8 @@ pub(in crate::engine) struct Observer {
     /// Whether anybody wants events.
     is_listening: bool,
     has_reported_poison: AtomicBool,
+    /// While the disk is full, the status rests: what is left is for removals.
+    is_disk_full: AtomicBool,
 }
 
 impl Observer {
@@ -66,6 +70,7 @@ impl Observer {
             latencies: Arc::new(latencies),
             is_listening: access != Access::View && options.is_observed(),
             has_reported_poison: AtomicBool::new(false),
+            is_disk_full: AtomicBool::new(false),
         }
     }
 
@@ -80,11 +85,16 @@ impl Observer {
         }
         let event = event();
         self.note_latency(&event);
+        match event {
+            Event::NoSpace => self.is_disk_full.store(true, Ordering::Relaxed),
+            Event::SpaceResumed => self.is_disk_full.store(false, Ordering::Relaxed),
+            _ => {}
+        }
         if let Some(log) = &self.log {
             log.note(&event);
         }
         #[cfg(feature = "tracing")]
-        trace::note(&event);
+        guarded(|| trace::note(&event));
         self.listener.notify(&event);
     }
 
@@ -92,7 +102,7 @@ impl Observer {
     pub(in crate::engine) fn begin_job(&self, start: Duration, began: Event) -> JobUnderWay<'_> {
         let job = JobUnderWay {
             #[cfg(feature = "tracing")]
-            _span: trace::job_span(&began),
+            _span: guarded(|| trace::job_span(&began)).flatten(),
             _listed: self.jobs.add(&began, start),
         };
         self.notify(|| began);
@@ -147,6 +157,9 @@ impl Engine {
         let Some(status) = &self.observer.status else {
             return;
         };
+        if self.observer.is_disk_full.load(Ordering::Relaxed) {
+            return;
+        }
         let now = || self.options.runtime.now();
         if let Some(due) = status.take_due(now()) {
             let unix_time = self.options.runtime.unix_time();

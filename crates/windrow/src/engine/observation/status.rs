@@ -1,8 +1,8 @@
 //! The status file: the statistics of the process that has the database open for writing, for other processes.
 //!
 //! `STATUS` has the text of [`Stats::to_prometheus`](crate::Stats::to_prometheus) between a first and a last line with the
-//! number of the write. The thread that looks for jobs writes it anew when it is due, in place. So a reader may see a mixture
-//! of two writes, and then the numbers differ: it reads again. The time and the interval are in the text, so a reader can
+//! number of the write. The last one also has a checksum. The thread that looks for jobs writes it anew when it is due, in
+//! place. So a reader may see a mixture of two writes, and then the checksum is wrong: it reads again. The time and the interval are in the text, so a reader can
 //! see that the process has ended without its close, or is too busy.
 //!
 //! Invariants:
@@ -19,9 +19,13 @@ use std::time::Duration;
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::codec::checksum::checksum;
 use crate::manifest::names::FileName;
 use crate::options::Options;
-use crate::vfs::{File, OpenMode, Vfs, write_all_at};
+use crate::vfs::{File, OpenMode, Vfs, read_exact_at, write_all_at};
+
+/// The begin of the file. What begins otherwise is not written over.
+const FIRST_LINE: &str = "# windrow status ";
 
 /// The rest after a failure.
 const REST: Duration = Duration::from_secs(60);
@@ -52,6 +56,8 @@ struct State {
     /// The statistics of the last write.
     written: String,
     skipped: u32,
+    /// Whether the database is closed: the file may be that of another process.
+    is_ended: bool,
 }
 
 /// The file is due, and this thread writes it.
@@ -93,6 +99,9 @@ impl StatusFile {
     /// Writes `stats` with the `times`, unless nothing has changed. The call comes at `now`.
     pub(super) fn write(&self, due: &Due, stats: String, times: &str, now: impl Fn() -> Duration) {
         let mut state = self.state.lock();
+        if state.is_ended {
+            return;
+        }
         let is_skipped = stats == state.written && state.skipped + 1 < UNCHANGED_SKIPPED;
         let outcome = if is_skipped {
             state.skipped += 1;
@@ -100,7 +109,9 @@ impl StatusFile {
         } else {
             state.number += 1;
             let number = state.number;
-            let text = format!("# windrow status {number}\n{times}{stats}# end {number}\n");
+            let text = format!("{FIRST_LINE}{number}\n{times}{stats}");
+            let checksum = checksum(number, text.as_bytes());
+            let text = format!("{text}# end {number} {checksum:08x}\n");
             (state.written, state.skipped) = (stats, 0);
             self.write_text(&mut state, text)
         };
@@ -109,7 +120,8 @@ impl StatusFile {
             let cost = end.saturating_sub(due.since).saturating_mul(REST_FACTOR);
             self.interval.max(cost)
         } else {
-            *state = State::default();
+            // The next write looks at the file anew.
+            (state.file, state.written) = (None, String::new());
             REST
         };
         drop(state);
@@ -138,9 +150,13 @@ impl StatusFile {
         }?;
         let left = file.length()?;
         state.length = usize::try_from(left).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        // A much longer one is no file of this process.
-        if state.length > LEFT_BYTES_MAX {
-            return Err(io::ErrorKind::FileTooLarge.into());
+        let mut first = [0; FIRST_LINE.len()];
+        if state.length > 0 {
+            read_exact_at(&*file, &mut first, 0)?;
+        }
+        // What others have put there stays.
+        if state.length > LEFT_BYTES_MAX || state.length > 0 && first != *FIRST_LINE.as_bytes() {
+            return Err(io::ErrorKind::AlreadyExists.into());
         }
         Ok(file)
     }
@@ -148,8 +164,9 @@ impl StatusFile {
     /// Removes the file at the close. If that fails, its time shows that it is old (I1).
     pub(super) fn end(&self) {
         self.due.store(u64::MAX, Ordering::Relaxed);
-        let was_written = std::mem::take(&mut *self.state.lock()).file.is_some();
-        if was_written {
+        let mut state = self.state.lock();
+        state.is_ended = true;
+        if state.file.take().is_some() {
             self.vfs.remove(&self.path).ok();
         }
     }

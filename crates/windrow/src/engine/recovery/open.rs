@@ -453,7 +453,7 @@ pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
 
 /// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
-    let is_own = name == READERS || FileName::parse(name).is_some();
+    let is_own = name == READERS || FileName::parse(name).is_some_and(|it| !it.is_for_people());
     !name.starts_with('.') && name != LOST_AND_FOUND && !is_own
 }
 
