@@ -162,6 +162,25 @@ pub extern "C" fn windrow_options_set_reserve_bytes(options: Option<&mut Options
     set(options, |options| options.reserve_bytes = bytes);
 }
 
+/// Bytes on disk that each consumer of changes may hold; one that holds more falls behind. Default 1 GiB.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_change_retention_bytes(
+    options: Option<&mut Options>,
+    bytes: u64,
+) {
+    set(options, |options| options.change_retention.bytes = bytes);
+}
+
+/// How long a consumer of changes may hold a log without an acknowledgement, in milliseconds. Default a day.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_change_retention_idle(
+    options: Option<&mut Options>,
+    milliseconds: u64,
+) {
+    let idle = Duration::from_millis(milliseconds);
+    set(options, |options| options.change_retention.idle = idle);
+}
+
 /// How often a mapped block is verified again, in milliseconds. Default an hour.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_set_scrub_interval(
