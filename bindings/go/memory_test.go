@@ -178,6 +178,19 @@ func TestNothingGrows(t *testing.T) {
 			for range db.Merged(windrow.All, main, lists) {
 			}
 		}},
+		{"changes", 20_000, func() {
+			consumer, _ := db.Consumer("one")
+			changes, _ := consumer.Changes()
+			_ = main.Put(key, key)
+			for change := range changes.Present() {
+				_, _ = change.Bytes()
+				if change.Sequence%100 == 0 {
+					_ = consumer.Acknowledge(change.Sequence)
+				}
+			}
+			_ = changes.Close()
+			_ = consumer.Close()
+		}},
 		{"failed loads", 5_000, func() {
 			_, _ = main.BulkLoad(func(yield func(windrow.Entry, error) bool) { yield(windrow.Entry{}, nil) })
 		}},

@@ -41,6 +41,10 @@ type Options struct {
 	CompactionBytesPerSecond int64
 	// ReserveBytes of disk are kept back for a full disk. Default 4 MiB; negative: none.
 	ReserveBytes int64
+	// ChangeRetentionBytes on disk are the most that each consumer of changes may hold. Default 1 GiB; negative: none.
+	ChangeRetentionBytes int64
+	// ChangeRetentionIdle is how long a consumer may hold a log without an acknowledgement. Default a day.
+	ChangeRetentionIdle time.Duration
 	// ScrubInterval is how often a mapped block is verified again. Default an hour.
 	ScrubInterval time.Duration
 	// Keyspace has the options of keyspaces that are created without their own.
@@ -183,6 +187,13 @@ func (options *Options) build() (*C.windrow_options, error) {
 	}
 	if options.ReserveBytes != 0 {
 		C.windrow_options_set_reserve_bytes(made, orNone(options.ReserveBytes))
+	}
+	if options.ChangeRetentionBytes != 0 {
+		C.windrow_options_set_change_retention_bytes(made, orNone(options.ChangeRetentionBytes))
+	}
+	if options.ChangeRetentionIdle != 0 {
+		number("ChangeRetentionIdle", int64(options.ChangeRetentionIdle), &fault)
+		C.windrow_options_set_change_retention_idle(made, milliseconds(options.ChangeRetentionIdle))
 	}
 	if options.ScrubInterval != 0 {
 		number("ScrubInterval", int64(options.ScrubInterval), &fault)
