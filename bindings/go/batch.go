@@ -125,7 +125,7 @@ const (
 	WriteDeleteRange WriteKind = C.WINDROW_WRITE_DELETE_RANGE
 )
 
-// Write is a write of a batch.
+// Write is a write of a batch or of a change.
 type Write struct {
 	Keyspace   string
 	Kind       WriteKind
@@ -138,16 +138,25 @@ type Write struct {
 func (batch *Batch) Writes() ([]Write, error) {
 	var visited []byte
 	err := batch.with(func(made *C.windrow_batch, failed **C.windrow_error) {
-		var lent *C.uint8_t
+		var bytes *C.uint8_t
 		var length C.size_t
-		*failed = C.windrow_go_batch_visit(made, &lent, &length)
-		visited = slices.Clone(unsafe.Slice((*byte)(lent), length))
-		C.free(unsafe.Pointer(lent))
+		*failed = C.windrow_go_batch_visit(made, &bytes, &length)
+		visited = takenBytes(bytes, length)
 	})
 	if err != nil {
 		return nil, err
 	}
-	var writes []Write
+	return visitedWrites(visited), nil
+}
+
+// takenBytes takes over bytes that C has allocated.
+func takenBytes(bytes *C.uint8_t, length C.size_t) []byte {
+	defer C.free(unsafe.Pointer(bytes))
+	return slices.Clone(unsafe.Slice((*byte)(bytes), length))
+}
+
+// visitedWrites are the writes that follow a windrow_go_visited each. They share its memory.
+func visitedWrites(visited []byte) (writes []Write) {
 	for len(visited) > 0 {
 		var header C.windrow_go_visited
 		size := copy(unsafe.Slice((*byte)(unsafe.Pointer(&header)), unsafe.Sizeof(header)), visited)
@@ -162,7 +171,7 @@ func (batch *Batch) Writes() ([]Write, error) {
 		writes = append(writes, Write{Keyspace: string(parts[0]), Kind: WriteKind(header.kind), Key: parts[1],
 			Value: parts[2], ExpiresAt: expiry(header.expiry)})
 	}
-	return writes, nil
+	return writes
 }
 
 // with runs a call with the batch as one of C.

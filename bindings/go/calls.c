@@ -201,6 +201,29 @@ windrow_error *windrow_go_batch_visit(const windrow_batch *batch, uint8_t **writ
   return error;
 }
 
+windrow_go_change windrow_go_next_change(windrow_changes *changes, uint64_t timeout) {
+  windrow_go_change next = {0};
+  windrow_changes_next(changes, timeout, &next.change, &next.error);
+  if (next.change == NULL) return next;
+  next.kind = windrow_change_kind(next.change);
+  next.sequence = windrow_change_sequence(next.change);
+  next.first_sequence = windrow_change_first_sequence(next.change);
+  struct text writes = {NULL, 0, 0}, keyspaces = {NULL, 0, 0};
+  windrow_change_visit(next.change, visit, &writes, &next.error);
+  for (size_t i = 0;; i++) {
+    windrow_bytes name = windrow_change_keyspace(next.change, i);
+    if (name.data == NULL) break;
+    uint64_t length = name.length;
+    append(&keyspaces, &length, sizeof length);
+    append(&keyspaces, name.data, name.length);
+  }
+  next.writes = writes.bytes;
+  next.writes_length = writes.length;
+  next.keyspaces = keyspaces.bytes;
+  next.keyspaces_length = keyspaces.length;
+  return next;
+}
+
 windrow_go_chunk windrow_go_fetch(windrow_cursor *cursor, uint32_t move, uint32_t step, const uint8_t *key,
                                   size_t key_length, uint32_t parts, size_t limit, uint8_t *buffer, size_t capacity) {
   windrow_go_chunk chunk = {NULL, false, 0, 0, 0};

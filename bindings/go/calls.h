@@ -95,6 +95,22 @@ typedef struct {
 /* All writes of the batch, as a windrow_go_visited each. Free `*writes` with free. */
 windrow_error *windrow_go_batch_visit(const windrow_batch *batch, uint8_t **writes, size_t *length);
 
+/* What a feed gives. */
+typedef struct {
+  windrow_error *error;
+  /* Null if there is none. The caller frees it. */
+  windrow_change *change;
+  uint64_t sequence, first_sequence;
+  uint32_t kind;
+  /* The writes, as a windrow_go_visited each, and for each keyspace 8 bytes with the length of its name, and the name. Free
+     both with free. */
+  uint8_t *writes, *keyspaces;
+  size_t writes_length, keyspaces_length;
+} windrow_go_change;
+
+/* Waits for the next change for `timeout` milliseconds. */
+windrow_go_change windrow_go_next_change(windrow_changes *changes, uint64_t timeout);
+
 /* How a cursor moves. */
 #define WINDROW_GO_STAY 0
 #define WINDROW_GO_FIRST 1

@@ -34,6 +34,8 @@ type database struct {
 	ending sync.Mutex
 	// Whether C may call functions of Go, such as a merge operator.
 	calls bool
+	// Whether it is a state of a secondary, which others may have, too: it is freed and not closed.
+	isState bool
 	// The keyspaces that are not freed yet, which callers need not close: the close frees them.
 	keyspaces keyspaces
 }
@@ -70,13 +72,18 @@ func open(path string, options *Options,
 	if err != nil {
 		return nil, err
 	}
-	handle := &database{pointer: pointer, closing: make(chan struct{}), calls: options.haveCalls()}
-	db := &DB{handle: handle, lockTimeout: time.Second}
+	db := newDB(&database{pointer: pointer, calls: options.haveCalls()})
 	if options != nil && options.LockTimeout != 0 {
 		db.lockTimeout = options.LockTimeout
 	}
-	db.cleanup = runtime.AddCleanup(db, forget, handle)
 	return db, nil
+}
+
+func newDB(handle *database) *DB {
+	handle.closing = make(chan struct{})
+	db := &DB{handle: handle, lockTimeout: time.Second}
+	db.cleanup = runtime.AddCleanup(db, forget, handle)
+	return db
 }
 
 // forget releases a database that nobody has closed. It may have to wait for the disk, so other cleanups go on.
@@ -111,6 +118,10 @@ func (db *DB) Close() error {
 	handle.pointer = nil
 	handle.Unlock()
 	handle.keyspaces.close()
+	if handle.isState {
+		C.windrow_database_free(pointer)
+		return nil
+	}
 	var failed *C.windrow_error
 	C.windrow_close(pointer, &failed)
 	return failure(failed)

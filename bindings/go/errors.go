@@ -13,7 +13,7 @@ type Kind int32
 const (
 	// ErrInvalidArgument: the arguments or options are wrong. Correct the call.
 	ErrInvalidArgument Kind = C.WINDROW_INVALID_ARGUMENT
-	// ErrNotFound: the database, keyspace or backup does not exist, or was dropped. A key that is missing is [ErrKeyNotFound].
+	// ErrNotFound: the database, keyspace, backup or consumer does not exist, or was dropped. A key that is missing is [ErrKeyNotFound].
 	ErrNotFound Kind = C.WINDROW_NOT_FOUND
 	// ErrAlreadyExists: the database exists already, or the folder of a checkpoint or of a restored backup is not empty.
 	ErrAlreadyExists Kind = C.WINDROW_ALREADY_EXISTS
@@ -43,6 +43,8 @@ const (
 	ErrTimedOut Kind = C.WINDROW_TIMED_OUT
 	// ErrMerge: the operands of a key could not be folded. The merge operator is missing or has failed; nothing is lost.
 	ErrMerge Kind = C.WINDROW_MERGE
+	// ErrFellBehind: changes that were asked for are not kept any more. Begin again with a snapshot and the changes behind it.
+	ErrFellBehind Kind = C.WINDROW_FELL_BEHIND
 	// ErrInternal: a bug in Windrow. The message says what happened.
 	ErrInternal Kind = C.WINDROW_INTERNAL
 	// ErrKeyNotFound: the key that was to be read does not exist.
@@ -65,6 +67,7 @@ var kinds = map[Kind]string{
 	ErrDeadlock:        "deadlock",
 	ErrTimedOut:        "timed out",
 	ErrMerge:           "merge failed",
+	ErrFellBehind:      "fell behind",
 	ErrInternal:        "internal error",
 	ErrKeyNotFound:     "key not found",
 }

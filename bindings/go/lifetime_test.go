@@ -27,6 +27,7 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 	check(t, err)
 	var batch windrow.Batch
 	batch.Put(main, []byte("b"), nil)
+	consumer, changes := consuming(t, db, "one")
 	check(t, db.Close())
 
 	key, ctx := []byte("a"), context.Background()
@@ -63,6 +64,14 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 		"discard one": func() error { return db.RollbackPrepared("one") },
 		"merged":      func() error { _, err := db.MergedCursor(windrow.All, main); return err },
 		"from bytes":  func() error { _, err := db.BatchFromBytes(nil); return err },
+		"changes":     func() error { _, err := db.Changes(1); return err },
+		"consumer":    func() error { _, err := db.Consumer("one"); return err },
+		"consumers":   func() error { _, err := db.Consumers(); return err },
+		"forget":      func() error { return db.RemoveConsumer("one") },
+		"next change": func() error { _, err := changes.Next(ctx); return err },
+		"its changes": func() error { _, err := consumer.Changes(); return err },
+		"its place":   func() error { _, err := consumer.Acknowledged(); return err },
+		"acknowledge": func() error { return consumer.Acknowledge(1) },
 		"compact":     func() error { return main.Compact(ctx, windrow.All) },
 		"rename":      func() error { return main.Rename("other") },
 		"open cursor": func() error { _, err := main.Cursor(windrow.All); return err },
@@ -95,6 +104,8 @@ func TestUseAfterCloseIsAnError(t *testing.T) {
 	check(t, cursor.Close())
 	check(t, inTransaction.Close())
 	check(t, snapshot.Close())
+	check(t, changes.Close())
+	check(t, consumer.Close())
 	check(t, main.Close())
 }
 
@@ -117,6 +128,8 @@ func TestAnythingIsClosedUnderItsUsers(t *testing.T) {
 		check(t, err)
 		inTransaction, err := transaction.Cursor(main, windrow.All)
 		check(t, err)
+
+		consumer, changes := consuming(t, db, "one")
 
 		key := []byte("1000")
 		var cursors sync.Mutex
@@ -158,6 +171,17 @@ func TestAnythingIsClosedUnderItsUsers(t *testing.T) {
 				return inTransaction.Err()
 			},
 			func() error { return db.Flush(context.Background()) },
+			func() error { _, err := changes.Next(context.Background()); return err },
+			func() error {
+				for _, err := range changes.Present() {
+					return err
+				}
+				return nil
+			},
+			func() error {
+				place, err := consumer.Acknowledged()
+				return errors.Join(err, consumer.Acknowledge(place))
+			},
 			func() error {
 				return db.Transact(context.Background(), func(it *windrow.Transaction) error {
 					return it.Put(main, []byte("other"), key)
@@ -198,6 +222,8 @@ func TestAnythingIsClosedUnderItsUsers(t *testing.T) {
 			func() { transaction.Rollback() },
 			func() { check(t, shared.Close()) },
 			func() { check(t, inTransaction.Close()) },
+			func() { check(t, changes.Close()) },
+			func() { check(t, consumer.Close()) },
 			func() { check(t, db.Close()) },
 		}
 		for i := range closes {

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# A million opens, cursors and errors of the package for Go. WINDROW_TIMES is another number of each.
+# A million errors, cursors and opens of the package for Go. WINDROW_TIMES is another number of each.
+#
+# usage: memory.sh [Errors | Cursors | Opens]
 source "$(dirname "$0")/common.sh"
 cd "$here"
-WINDROW_TIMES=${WINDROW_TIMES:-1000000} go test -count=1 -timeout=0 -v -run '^TestOpensCursorsAndErrorsLeaveNothing$' .
+WINDROW_TIMES=${WINDROW_TIMES:-1000000} go test -count=1 -timeout=0 -v -run "^Test(${1:-Errors|Cursors|Opens})LeaveNothing$" .

@@ -22,6 +22,8 @@ type Options struct {
 	ErrorIfExists bool
 	// Sync makes writes that name no durability survive a power failure.
 	Sync bool
+	// UpToDamage makes an open go on with the commits before damage of the write-ahead log, and gives up those behind it.
+	UpToDamage bool
 	// Unmapped makes reads take blocks by system calls into Windrow's own cache, and not from memory maps. A device error
 	// under a map can end the process.
 	Unmapped bool
@@ -41,6 +43,10 @@ type Options struct {
 	CompactionBytesPerSecond int64
 	// ReserveBytes of disk are kept back for a full disk. Default 4 MiB; negative: none.
 	ReserveBytes int64
+	// ChangeRetentionBytes on disk are the most that each consumer of changes may hold. Default 1 GiB; negative: none.
+	ChangeRetentionBytes int64
+	// ChangeRetentionIdle is how long a consumer may hold a log without an acknowledgement. Default a day.
+	ChangeRetentionIdle time.Duration
 	// ScrubInterval is how often a mapped block is verified again. Default an hour.
 	ScrubInterval time.Duration
 	// Keyspace has the options of keyspaces that are created without their own.
@@ -157,6 +163,7 @@ func (options *Options) build() (*C.windrow_options, error) {
 	C.windrow_options_set_create_if_missing(made, C.bool(!options.ErrorIfMissing))
 	C.windrow_options_set_error_if_exists(made, C.bool(options.ErrorIfExists))
 	C.windrow_options_set_sync(made, C.bool(options.Sync))
+	C.windrow_options_set_up_to_damage(made, C.bool(options.UpToDamage))
 	C.windrow_options_set_mapped(made, C.bool(!options.Unmapped))
 	if options.LockTimeout != 0 {
 		C.windrow_options_set_lock_timeout(made, milliseconds(options.LockTimeout))
@@ -183,6 +190,13 @@ func (options *Options) build() (*C.windrow_options, error) {
 	}
 	if options.ReserveBytes != 0 {
 		C.windrow_options_set_reserve_bytes(made, orNone(options.ReserveBytes))
+	}
+	if options.ChangeRetentionBytes != 0 {
+		C.windrow_options_set_change_retention_bytes(made, orNone(options.ChangeRetentionBytes))
+	}
+	if options.ChangeRetentionIdle != 0 {
+		number("ChangeRetentionIdle", int64(options.ChangeRetentionIdle), &fault)
+		C.windrow_options_set_change_retention_idle(made, milliseconds(options.ChangeRetentionIdle))
 	}
 	if options.ScrubInterval != 0 {
 		number("ScrubInterval", int64(options.ScrubInterval), &fault)

@@ -2,6 +2,7 @@
 
    usage: test FOLDER: an empty folder */
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,7 @@ static windrow_database* test_open(void) {
   windrow_options_set_create_if_missing(options, false);
   windrow_options_set_error_if_exists(options, true);
   windrow_options_set_sync(options, true);
+  windrow_options_set_up_to_damage(options, false);
   windrow_options_set_mapped(options, false);
   windrow_options_set_lock_timeout(options, 50);
   windrow_options_set_memory_budget(options, 64 << 20);
@@ -164,6 +166,7 @@ static windrow_database* test_open(void) {
   windrow_options_set_compaction_bytes_per_second(options, 1 << 30);
   windrow_options_set_reserve_bytes(options, 1 << 20);
   windrow_options_set_scrub_interval(options, 1000);
+  windrow_options_set_change_retention_idle(options, 3600000);
   FAILS(WINDROW_INVALID_ARGUMENT, "there is no merge operator \"add\"",
         windrow_options_set_merge_operator(options, "counters", "add", &error));
   OK(windrow_options_set_merge_operator(options, "counters", "windrow.append.2c", &error));
@@ -891,6 +894,30 @@ static void test_null(void) {
   NULLS(windrow_backups_remove_older(NULL, 1, NULL, &error));
   NULLS(windrow_backups_remove(NULL, 1, &error));
   windrow_backups_free(NULL);
+  NULLS(windrow_changes_open(NULL, 1, NULL, &error));
+  NULLS(windrow_changes_next(NULL, 0, NULL, &error));
+  CHECK(windrow_changes_position(NULL) == 0);
+  windrow_changes_free(NULL);
+  CHECK(windrow_change_kind(NULL) == 0);
+  CHECK(windrow_change_sequence(NULL) == 0);
+  CHECK(windrow_change_first_sequence(NULL) == 0);
+  CHECK(windrow_change_count(NULL) == 0);
+  CHECK(windrow_change_keyspace(NULL, 0).data == NULL);
+  NULLS(windrow_change_visit(NULL, describe, NULL, &error));
+  NULLS(windrow_change_to_bytes(NULL, NULL, &error));
+  windrow_change_free(NULL);
+  NULLS(windrow_consumer_open(NULL, "a", NULL, &error));
+  NULLS(windrow_consumer_changes(NULL, NULL, &error));
+  NULLS(windrow_consumer_acknowledged(NULL, NULL, &error));
+  NULLS(windrow_consumer_acknowledge(NULL, 1, &error));
+  NULLS(windrow_consumer_remove(NULL, "a", &error));
+  NULLS(windrow_consumers_json(NULL, NULL, &error));
+  windrow_consumer_free(NULL);
+  NULLS(windrow_open_secondary(NULL, NULL, NULL, &error));
+  NULLS(windrow_secondary_database(NULL, NULL, &error));
+  NULLS(windrow_secondary_catch_up(NULL, NULL, &error));
+  NULLS(windrow_secondary_follow(NULL, 1, &error));
+  windrow_secondary_free(NULL);
   NULLS(windrow_stats_json(NULL, NULL, &error));
   NULLS(windrow_keyspace_names_json(NULL, NULL, &error));
   NULLS(windrow_keyspace_open(NULL, "a", NULL, &error));
@@ -966,12 +993,15 @@ static void test_null(void) {
   windrow_database_free(NULL);
   windrow_options_set_keyspace(NULL, NULL);
   windrow_options_set_sync(NULL, true);
+  windrow_options_set_change_retention_bytes(NULL, 1);
+  windrow_options_set_change_retention_idle(NULL, 1);
   windrow_keyspace_options_set_scaling(NULL, 1);
   windrow_keyspace_options_set_default_ttl(NULL, 1);
   windrow_options_free(NULL);
   windrow_keyspace_options_free(NULL);
   windrow_keyspace_free(NULL);
   windrow_snapshot_free(NULL);
+  CHECK(windrow_snapshot_sequence(NULL) == 0);
   windrow_value_free(NULL);
   windrow_text_free(NULL);
   windrow_cursor_free(NULL);
@@ -1086,6 +1116,275 @@ static void test_backups(windrow_database* db) {
   windrow_keyspace_free(keyspace);
 }
 
+/* The next change as text: its kind, its keyspaces, and its writes; "none" without one. */
+static const char* next_change(windrow_changes* changes, uint64_t* sequence) {
+  static char seen[256];
+  windrow_change* change = (windrow_change*)1;
+  windrow_bytes name;
+  OK(windrow_changes_next(changes, 0, &change, &error));
+  if (change == NULL) return "none";
+  snprintf(seen, sizeof seen, "%u ", (unsigned)windrow_change_kind(change));
+  for (size_t number = 0; (name = windrow_change_keyspace(change, number)).data != NULL; number++) {
+    size_t length = strlen(seen);
+    snprintf(seen + length, sizeof seen - length, "%.*s ", (int)name.length, name.data);
+  }
+  OK(windrow_change_visit(change, describe, seen, &error));
+  *sequence = windrow_change_sequence(change);
+  CHECK(windrow_change_first_sequence(change) + windrow_change_count(change) <= *sequence + 1);
+  CHECK(windrow_changes_position(changes) == *sequence + 1);
+  windrow_change_free(change);
+  return seen;
+}
+
+#define NEXT(changes, expected)                                                               \
+  do {                                                                                        \
+    const char* seen = next_change(changes, &sequence);                                       \
+    if (strcmp(seen, expected) != 0) {                                                        \
+      fprintf(stderr, "%s:%d: \"%s\", expected \"%s\"\n", __FILE__, __LINE__, seen, expected); \
+      exit(1);                                                                                \
+    }                                                                                         \
+  } while (0)
+
+static windrow_database* open_feed(uint64_t retained) {
+  windrow_database* db;
+  windrow_keyspace_options* keyspace_options;
+  windrow_options* options = windrow_options_new();
+  OK(windrow_keyspace_options_new(WINDROW_PRESET_BALANCED, &keyspace_options, &error));
+  windrow_keyspace_options_set_memtable_bytes(keyspace_options, 64 << 10);
+  windrow_options_set_keyspace(options, keyspace_options);
+  windrow_options_set_change_retention_bytes(options, retained);
+  OK(windrow_options_set_merge_operator(options, "lists", "windrow.append.2c", &error));
+  OK(windrow_open(in_folder("feed"), options, &db, &error));
+  windrow_keyspace_options_free(keyspace_options);
+  windrow_options_free(options);
+  return db;
+}
+
+/* Each change comes once, in the order of the commits, with all that it has. */
+static void test_changes(void) {
+  windrow_database* db = open_feed(1 << 30);
+  windrow_consumer* consumer = (windrow_consumer*)1;
+  windrow_changes *changes = (windrow_changes*)1, *again;
+  windrow_change* change;
+  windrow_keyspace *users, *lists;
+  windrow_batch* batch = windrow_batch_new();
+  windrow_value* bytes = (windrow_value*)1;
+  uint64_t sequence, count;
+  char* json;
+  FAILS(WINDROW_INVALID_ARGUMENT, "name", windrow_consumer_open(db, "", &consumer, &error));
+  CHECK(consumer == NULL);
+  OK(windrow_consumer_open(db, "copy", &consumer, &error));
+  OK(windrow_consumer_changes(consumer, &changes, &error));
+  NEXT(changes, "none");
+  OK(windrow_keyspace_open(db, "users", &users, &error));
+  OK(windrow_keyspace_open(db, "lists", &lists, &error));
+  put(users, "a", "1");
+  OK(windrow_batch_put(batch, users, text("b"), text("2"), &error));
+  OK(windrow_batch_put_with_ttl(batch, users, text("c"), text("3"), LONG, &error));
+  OK(windrow_batch_delete(batch, users, text("a"), &error));
+  OK(windrow_batch_merge(batch, lists, text("d"), text("4"), &error));
+  OK(windrow_batch_delete_range(batch, users, between("e", "f"), &error));
+  OK(windrow_batch_write(db, batch, WINDROW_DURABILITY_DEFAULT, &error));
+  OK(windrow_keyspace_rename(users, "people", &error));
+  NEXT(changes, "2 users ");
+  NEXT(changes, "2 lists ");
+  NEXT(changes, "1 users:0:a=1 ");
+  /* The batch as bytes, and what only batches have. */
+  OK(windrow_changes_next(changes, 0, &change, &error));
+  CHECK(windrow_change_count(change) == 5 && windrow_change_keyspace(change, 0).data == NULL);
+  CHECK(windrow_change_sequence(change) == windrow_change_first_sequence(change) + 4);
+  NULLS(windrow_change_visit(change, NULL, NULL, &error));
+  OK(windrow_change_to_bytes(change, NULL, &error));
+  OK(windrow_change_to_bytes(change, &bytes, &error));
+  uint64_t first = windrow_change_first_sequence(change);
+  windrow_change_free(change);
+  windrow_batch_free(batch);
+  /* A feed without a consumer, from within the batch. */
+  OK(windrow_changes_open(db, first + 2, &again, &error));
+  NEXT(again, "1 users:0:b=2 users:0:c=3! users:1:a= lists:2:d=4 users:3:e=f ");
+  CHECK(windrow_changes_position(again) == first + 5);
+  windrow_changes_free(again);
+  OK(windrow_changes_next(changes, 0, &change, &error));
+  CHECK(windrow_change_kind(change) == WINDROW_CHANGE_KEYSPACE_RENAMED);
+  CHECK(windrow_change_count(change) == 0 && is(windrow_change_keyspace(change, 1), "people"));
+  windrow_value* no_bytes = (windrow_value*)1;
+  FAILS(WINDROW_INVALID_ARGUMENT, "no batch", windrow_change_to_bytes(change, &no_bytes, &error));
+  CHECK(no_bytes == NULL);
+  windrow_change_free(change);
+  NEXT(changes, "none");
+  FAILS(WINDROW_CORRUPTION, "", windrow_batch_from_bytes(db, text("changes"), NULL, &error));
+  FAILS(WINDROW_NOT_FOUND, "users",
+        windrow_batch_from_bytes(db, windrow_value_bytes(bytes), NULL, &error));
+  windrow_value_free(bytes);
+
+  windrow_snapshot* snapshot;
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  CHECK(windrow_changes_position(changes) == windrow_snapshot_sequence(snapshot) + 1);
+  FAILS(WINDROW_INVALID_ARGUMENT, "newest",
+        windrow_changes_open(db, windrow_snapshot_sequence(snapshot) + 2, &again, &error));
+  CHECK(again == NULL);
+  FAILS(WINDROW_INVALID_ARGUMENT, "newest",
+        windrow_consumer_acknowledge(consumer, windrow_snapshot_sequence(snapshot) + 1, &error));
+  windrow_snapshot_free(snapshot);
+
+  /* The place of the consumer survives. */
+  OK(windrow_consumer_acknowledge(consumer, first + 4, &error));
+  windrow_changes_free(changes);
+  windrow_consumer_free(consumer);
+  OK(windrow_keyspace_drop(db, "lists", &error));
+  windrow_keyspace_free(users);
+  windrow_keyspace_free(lists);
+  OK(windrow_close(db, &error));
+  db = open_feed(100 << 10);
+  OK(windrow_consumer_open(db, "copy", &consumer, &error));
+  OK(windrow_consumer_acknowledged(consumer, &count, &error));
+  CHECK(count == first + 4);
+  OK(windrow_consumer_changes(consumer, &changes, &error));
+  NEXT(changes, "4 users people ");
+  NEXT(changes, "3 lists ");
+  NEXT(changes, "none");
+  OK(windrow_consumers_json(db, &json, &error));
+  CHECK(strstr(json, "\"name\":\"copy\"") && strstr(json, "\"is_behind\":false"));
+  CHECK(strstr(json, "\"held_bytes\":"));
+  windrow_text_free(json);
+
+  /* It falls behind, and begins again. */
+  OK(windrow_keyspace_open(db, "people", &users, &error));
+  char value[1000] = "";
+  memset(value, 'v', sizeof value - 1);
+  for (bool is_behind = false; !is_behind;) {
+    for (int number = 0; number < 50; number++) put(users, "f", value);
+    OK(windrow_flush(db, &error));
+    OK(windrow_consumers_json(db, &json, &error));
+    is_behind = strstr(json, "\"is_behind\":true") != NULL;
+    windrow_text_free(json);
+  }
+  FAILS(WINDROW_FELL_BEHIND, "snapshot", windrow_changes_next(changes, 0, &change, &error));
+  CHECK(change == NULL);
+  FAILS(WINDROW_FELL_BEHIND, "snapshot", windrow_consumer_changes(consumer, &again, &error));
+  FAILS(WINDROW_FELL_BEHIND, "snapshot", windrow_consumer_acknowledge(consumer, count, &error));
+  FAILS(WINDROW_FELL_BEHIND, "snapshot", windrow_changes_open(db, 1, &again, &error));
+  windrow_changes_free(changes);
+  OK(windrow_consumer_remove(db, "copy", &error));
+  FAILS(WINDROW_NOT_FOUND, "copy", windrow_consumer_remove(db, "copy", &error));
+  FAILS(WINDROW_NOT_FOUND, "copy", windrow_consumer_acknowledged(consumer, &count, &error));
+  windrow_consumer_free(consumer);
+  OK(windrow_consumer_open(db, "copy", &consumer, &error));
+  OK(windrow_consumer_changes(consumer, &changes, &error));
+  put(users, "g", "5");
+  NEXT(changes, "1 people:0:g=5 ");
+  OK(windrow_consumer_acknowledge(consumer, sequence, &error));
+  windrow_consumer_free(consumer);
+  windrow_changes_free(changes);
+  windrow_keyspace_free(users);
+  OK(windrow_close(db, &error));
+}
+
+/* Reads numbers from a feed until the database is closed, in a thread of its own. */
+static void* follow(void* state) {
+  windrow_changes* changes = state;
+  uint64_t followed = 0;
+  windrow_error* error;
+  windrow_change* change;
+  while (windrow_changes_next(changes, 60000, &change, &error) == WINDROW_OK) {
+    if (windrow_change_kind(change) == WINDROW_CHANGE_BATCH) {
+      char seen[256] = "", expected[256];
+      followed += windrow_change_count(change);
+      OK(windrow_change_visit(change, describe, seen, &error));
+      snprintf(expected, sizeof expected, "=%d ", (int)followed);
+      CHECK(strlen(seen) > 200 || strstr(seen, expected) != NULL);
+    }
+    windrow_change_free(change);
+  }
+  CHECK(windrow_error_code(error) == WINDROW_CLOSED && change == NULL);
+  windrow_error_free(error);
+  windrow_changes_free(changes);
+  CHECK(followed <= 100);
+  return NULL;
+}
+
+static void test_following(void) {
+  windrow_database* db = open_feed(1 << 30);
+  windrow_changes *changes, *last;
+  windrow_change* change;
+  windrow_keyspace* keyspace;
+  windrow_snapshot* snapshot;
+  pthread_t follower;
+  OK(windrow_keyspace_open(db, "people", &keyspace, &error));
+  OK(windrow_snapshot_new(db, &snapshot, &error));
+  OK(windrow_changes_open(db, windrow_snapshot_sequence(snapshot) + 1, &changes, &error));
+  OK(windrow_changes_open(db, windrow_snapshot_sequence(snapshot) + 1, &last, &error));
+  windrow_snapshot_free(snapshot);
+  OK(windrow_changes_next(last, 20, &change, &error));
+  CHECK(change == NULL);
+  CHECK(pthread_create(&follower, NULL, follow, changes) == 0);
+  char number[16];
+  for (int i = 1; i <= 100; i++) {
+    snprintf(number, sizeof number, "%d", i);
+    put(keyspace, "number", number);
+  }
+  windrow_keyspace_free(keyspace);
+  OK(windrow_close(db, &error));
+  CHECK(pthread_join(follower, NULL) == 0);
+  FAILS(WINDROW_CLOSED, "closed", windrow_changes_next(last, 0, &change, &error));
+  windrow_changes_free(last);
+}
+
+/* The number of entries that are in the state. */
+static int entries_of(windrow_database* state) {
+  windrow_keyspace* keyspace;
+  windrow_cursor* cursor;
+  bool valid;
+  int count = 0;
+  OK(windrow_keyspace_open_existing(state, "shared", &keyspace, &error));
+  if (keyspace == NULL) return -1;
+  OK(windrow_cursor_open(keyspace, NULL, everything, &cursor, &error));
+  OK(windrow_cursor_seek_to_first(cursor, &valid, &error));
+  while (valid) {
+    count++;
+    OK(windrow_cursor_next(cursor, &valid, &error));
+  }
+  windrow_cursor_free(cursor);
+  FAILS(WINDROW_READ_ONLY, "reading", windrow_put(keyspace, text("a"), none, 0, &error));
+  windrow_keyspace_free(keyspace);
+  return count;
+}
+
+/* A secondary reads beside the writer. Its states do not change. */
+static void test_secondary(windrow_database* writer) {
+  windrow_secondary* secondary = (windrow_secondary*)1;
+  windrow_database *before, *after;
+  windrow_keyspace* keyspace;
+  FAILS(WINDROW_NOT_FOUND, "no database",
+        windrow_open_secondary(in_folder("nowhere"), NULL, &secondary, &error));
+  CHECK(secondary == NULL);
+  OK(windrow_open_secondary(in_folder("db"), NULL, &secondary, &error));
+  OK(windrow_secondary_database(secondary, &before, &error));
+  CHECK(entries_of(before) == -1);
+  OK(windrow_keyspace_open(writer, "shared", &keyspace, &error));
+  put(keyspace, "a", "1");
+  put(keyspace, "b", "2");
+  OK(windrow_secondary_catch_up(secondary, &after, &error));
+  CHECK(entries_of(after) == 2 && entries_of(before) == -1);
+  windrow_database_free(before);
+  put(keyspace, "c", "3");
+  OK(windrow_secondary_catch_up(secondary, NULL, &error));
+  OK(windrow_secondary_database(secondary, &before, &error));
+  CHECK(entries_of(before) == 3 && entries_of(after) == 2);
+  windrow_database_free(before);
+  OK(windrow_secondary_follow(secondary, 1, &error));
+  put(keyspace, "d", "4");
+  for (int count = 0; count != 4;) {
+    OK(windrow_secondary_database(secondary, &before, &error));
+    count = entries_of(before);
+    windrow_database_free(before);
+  }
+  windrow_secondary_free(secondary);
+  CHECK(entries_of(after) == 2);
+  windrow_database_free(after);
+  windrow_keyspace_free(keyspace);
+}
+
 /* Handles that outlive their database return errors, and are freed in any order. */
 static void test_close(windrow_database* db) {
   windrow_keyspace* keyspace;
@@ -1146,6 +1445,9 @@ int main(int count, char** arguments) {
   db = test_prepared(db);
   test_callbacks();
   test_backups(db);
+  test_changes();
+  test_following();
+  test_secondary(db);
   test_close(db);
   puts("windrow.h: all functions passed");
   return 0;

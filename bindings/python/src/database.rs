@@ -15,6 +15,7 @@ use crate::at_exit::close_at_exit;
 use crate::backups::Backups;
 use crate::batch::Batch;
 use crate::buffers::{Input, Seconds};
+use crate::changes::{Changes, Consumer};
 use crate::conversions::json;
 use crate::errors::{exception, invalid_argument, raised};
 use crate::loading::check_not_loading;
@@ -372,6 +373,36 @@ impl Database {
     /// does not exist.
     fn backup(&self, py: Python<'_>, backups: &Backups) -> PyResult<u64> {
         backups.make(py, &self.owner(py)?.db)
+    }
+
+    /// The changes from the sequence number `start` on; the first batch may begin before. Nothing is kept for them: a
+    /// `FellBehindError` says that they are gone. The iteration waits for each change for the seconds of `timeout`, which is 0,
+    /// or for ever if it is `None`.
+    #[pyo3(signature = (start, *, timeout=Some(Seconds(Duration::ZERO))))]
+    fn changes(&self, py: Python<'_>, start: u64, timeout: Option<Seconds>) -> PyResult<Changes> {
+        let owner = self.owner(py)?;
+        Changes::open(py, owner, timeout, || owner.db.changes(start))
+    }
+
+    /// Opens the consumer `name`, or creates it. A new one begins behind the newest write, and is durable at the return: a
+    /// snapshot that is taken afterwards has everything before its changes.
+    fn consumer(&self, py: Python<'_>, name: &str) -> PyResult<Consumer> {
+        Consumer::open(py, self.owner(py)?, name)
+    }
+
+    /// All consumers, by name, and what they hold.
+    fn consumers<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let consumers = self.call(py, |db| Ok(db.consumers()))?;
+        let class = py.import("windrow._changes")?.getattr("ConsumerStats")?;
+        let made = consumers
+            .iter()
+            .map(|it| class.call1((&it.name, it.acknowledged, it.is_behind, it.held_bytes)));
+        made.collect()
+    }
+
+    /// Forgets the consumer `name`. What nobody else holds is removed.
+    fn remove_consumer(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.call(py, |db| db.remove_consumer(name))
     }
 
     /// Checks every block and every value. Returns a sentence for each damage.

@@ -17,6 +17,7 @@ mod at_exit;
 mod backups;
 mod batch;
 mod buffers;
+mod changes;
 mod conversions;
 mod database;
 mod errors;
@@ -33,6 +34,7 @@ mod operators;
 mod options;
 mod owner;
 mod scope;
+mod secondary;
 mod shared_transaction;
 mod snapshot;
 mod transaction;
@@ -54,6 +56,8 @@ mod _windrow {
     #[pymodule_export]
     use super::buffers::Value;
     #[pymodule_export]
+    use super::changes::{Change, Changes, Consumer};
+    #[pymodule_export]
     use super::database::{Database, destroy, open};
     #[pymodule_export]
     use super::iterator::Iterator;
@@ -61,6 +65,8 @@ mod _windrow {
     use super::leveldb::{destroy_leveldb, open_leveldb};
     #[pymodule_export]
     use super::merged::MergedItems;
+    #[pymodule_export]
+    use super::secondary::Secondary;
     #[pymodule_export]
     use super::snapshot::Snapshot;
     #[pymodule_export]

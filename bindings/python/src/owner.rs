@@ -24,18 +24,30 @@ pub(crate) struct Owner {
     pub(crate) db: Db,
     /// Of writes that name none.
     pub(crate) durability: Durability,
+    /// Whether it is a state of a secondary, which others may have, too: a close leaves it to them.
+    is_state: bool,
     is_closed: AtomicBool,
     forks: u64,
 }
 
 impl Owner {
     pub(crate) fn new(db: Db, durability: Durability) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::opened(db, durability, false))
+    }
+
+    /// A state of a secondary.
+    pub(crate) fn of_state(db: Db, durability: Durability) -> Arc<Self> {
+        Arc::new(Self::opened(db, durability, true))
+    }
+
+    fn opened(db: Db, durability: Durability, is_state: bool) -> Self {
+        Self {
             db,
             durability,
+            is_state,
             is_closed: AtomicBool::new(false),
             forks: forks::count(),
-        })
+        }
     }
 
     /// Whether this is the child of a fork after the open.
@@ -66,6 +78,9 @@ impl Owner {
         }
         check_not_loading(py, self)?;
         self.is_closed.store(true, Ordering::Release);
+        if self.is_state {
+            return Ok(());
+        }
         let db = self.db.clone();
         call(py, || db.close())
     }

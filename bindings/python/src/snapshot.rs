@@ -33,6 +33,12 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
+    /// The sequence number of the newest write in the snapshot, whose changes are those up to here.
+    #[getter]
+    fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.get(py)?.sequence())
+    }
+
     /// Gives the snapshot up. Views at it keep what they need.
     fn close(&self, py: Python<'_>) {
         let Ok(held) = self.0.get(py) else { return };

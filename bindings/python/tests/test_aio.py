@@ -42,3 +42,46 @@ def test_coroutines_do_what_the_calls_do(tmp_path):
             assert len(planets.wrapped) == 1000
 
     asyncio.run(work())
+
+
+def test_changes_are_followed_and_a_cancelled_wait_loses_none(tmp_path):
+    async def work():
+        async with await aio.open(tmp_path) as db:
+            keyspace = await db.keyspace("main")
+            consumer = await db.consumer("copy")
+            changes = await consumer.changes(timeout=None)
+            assert await changes.wait(0) is None and await changes.wait(0.01) is None
+
+            async def write():
+                for number in range(100):
+                    await keyspace.put(b"n", b"%d" % number)
+
+            writing = asyncio.create_task(write())
+            expected = 0
+            while expected < 50:
+                waiting = asyncio.create_task(changes.wait())
+                for _ in range(expected % 5):
+                    await asyncio.sleep(0)
+                if expected % 2:
+                    waiting.cancel()
+                try:
+                    change = await waiting
+                except asyncio.CancelledError:
+                    change = await changes.wait()
+                assert change.writes[0].value == b"%d" % expected
+                expected += 1
+            async for change in changes:
+                assert change.writes[0].value == b"%d" % expected
+                expected += 1
+                if expected == 100:
+                    break
+            await writing
+            await consumer.acknowledge(change.sequence)
+            assert await consumer.acknowledged() == change.sequence
+            again = await db.changes(change.sequence)
+            assert [it.sequence async for it in again] == [change.sequence]
+            await again.close()
+            with pytest.raises(windrow.ClosedError):
+                await again.wait(0)
+
+    asyncio.run(work())

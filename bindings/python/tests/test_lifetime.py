@@ -21,7 +21,12 @@ def objects(db):
     batch.put(keyspace, b"b", b"2")
     transaction.put(keyspace, b"c", b"3")
     view, names, pairs = keyspace.at(snapshot), iter(keyspace), transaction.items(keyspace)
+    consumer, changes = db.consumer("one"), db.changes(1)
     return {
+        consumer: consumer.acknowledged,
+        changes: changes.wait,
+        consumer.changes: lambda: consumer.acknowledge(0),
+        consumer.acknowledge: consumer.changes,
         db: db.keyspace_names,
         keyspace.prefix: lambda: keyspace[b"a"],
         batch: batch.write,

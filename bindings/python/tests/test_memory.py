@@ -47,19 +47,8 @@ def small(path):
     return windrow.open(path, keyspace={"memtable_bytes": 1 << 20}, memory_budget=16 << 20)
 
 
-def test_opens_cursors_and_errors_leave_nothing(tmp_path):
-    """memory.sh makes a million of each."""
-    # In memory if the system has such a place: an open there waits for no disk.
-    folder = tempfile.mkdtemp(dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path / "other"
-
-    def open_and_close():
-        with small(folder) as db:
-            db.keyspace("main")
-
-    def cursor():
-        with iter(keyspace.items()) as items:
-            next(items)
-            assert len(next(items)[1]) == 10000
+def test_errors_leave_nothing(keyspace):
+    """memory.sh makes a million errors, and as many cursors and opens."""
 
     def error():
         try:
@@ -67,12 +56,30 @@ def test_opens_cursors_and_errors_leave_nothing(tmp_path):
         except windrow.InvalidArgumentError as failure:
             assert failure.key is None
 
+    does_not_grow("errors", times(100_000), error)
+
+
+def test_cursors_leave_nothing(tmp_path):
+    def cursor():
+        with iter(keyspace.items()) as items:
+            next(items)
+            assert len(next(items)[1]) == 10000
+
     with small(tmp_path / "db") as db:
         keyspace = db.keyspace("main")
         keyspace.update({b"a": b"1", b"large": b"x" * 10000})
         db.flush()
-        does_not_grow("errors", times(100_000), error)
         does_not_grow("cursors", times(100_000), cursor)
+
+
+def test_opens_leave_nothing(tmp_path):
+    # In memory if the system has such a place: an open there waits for no disk.
+    folder = tempfile.mkdtemp(dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else tmp_path / "other"
+
+    def open_and_close():
+        with small(folder) as db:
+            db.keyspace("main")
+
     try:
         does_not_grow("opens", times(2000), open_and_close)
     finally:
@@ -107,6 +114,12 @@ def makers(db, keyspace):
         except windrow.InvalidArgumentError:
             pass
 
+    def changes():
+        with db.changes(db.snapshot().sequence + 1) as changes:
+            keyspace[b"b"] = b"2"
+            change = next(changes)
+            assert change.writes[0].value == b"2" and len(change.to_bytes()) > 1
+
     def walk():
         items = iter(keyspace.items())
         next(items), next(items), items.prev()
@@ -121,6 +134,7 @@ def makers(db, keyspace):
         "transactions": (20_000, transaction),
         "conflicts": (20_000, conflict),
         "merged items": (20_000, lambda: next(db.merged_items(keyspace, keyspace))),
+        "changes": (1_000, changes),
         "failed loads": (2_000, failed_load),
         "keyspaces": (50_000, lambda: db.keyspace("main")),
         "arrays": (10_000, lambda: list(keyspace._scan_arrays(10))),

@@ -63,6 +63,21 @@ def backups(db: windrow.Database) -> None:
         backups.restore("restored", number=1)
 
 
+def changes(db: windrow.Database) -> None:
+    consumer = db.consumer("copy")
+    for change in consumer.changes(timeout=None):
+        assert_type(change, windrow.Change)
+        if change.kind == "batch":
+            for write in change.writes:
+                assert_type(write, windrow.Write)
+                assert_type(write.end, bytes | None)
+        consumer.acknowledge(change.sequence)
+    assert_type(db.changes(db.snapshot().sequence + 1).wait(1.5), windrow.Change | None)
+    assert_type([it.held_bytes for it in db.consumers()], list[int])
+    with windrow.Secondary("folder", cache_bytes=1 << 20) as secondary:
+        assert_type(secondary.catch_up(), windrow.Database)
+
+
 async def waits() -> int:
     async with await aio.open("folder") as db:
         keyspace = await db.keyspace("main")

@@ -77,13 +77,30 @@
 // The entry gets the value that is in the sink.
 #define WINDROW_FILTER_REPLACE 2
 
+// The change is a batch: writes that were committed together.
+#define WINDROW_CHANGE_BATCH 1
+
+// A keyspace was created. It is keyspace 0 of the change.
+#define WINDROW_CHANGE_KEYSPACE_CREATED 2
+
+// Keyspace 0 of the change was dropped, with all that earlier batches have written to it.
+#define WINDROW_CHANGE_KEYSPACE_DROPPED 3
+
+// Keyspace 0 of the change has the name of keyspace 1 now. If another keyspace had it, that one has the name of keyspace 0.
+#define WINDROW_CHANGE_KEYSPACE_RENAMED 4
+
+// A bulk load or an ingestion has added tables to the keyspaces of the change. Their entries are in no change: copy these
+// keyspaces from a snapshot, and go on behind it. There are no keyspaces if no consumer holds the change: then they are not
+// known, or the load has failed.
+#define WINDROW_CHANGE_TABLES_ADDED 5
+
 // The call has done what it says.
 #define WINDROW_OK 0
 
 // The call's arguments or options are wrong: correct the call.
 #define WINDROW_INVALID_ARGUMENT 1
 
-// The database, keyspace or backup does not exist, or was dropped.
+// The database, keyspace, backup or consumer does not exist, or was dropped.
 #define WINDROW_NOT_FOUND 2
 
 // The database exists already, or the folder of a checkpoint or of a restored backup is not empty.
@@ -124,6 +141,10 @@
 
 // The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost.
 #define WINDROW_MERGE 15
+
+// Changes that were asked for are not kept any more: begin again with a snapshot and the changes behind it. Or a secondary
+// was stopped for too long: catch up again.
+#define WINDROW_FELL_BEHIND 16
 
 // A bug in Windrow, or an error that is newer than this header. The message says what happened.
 #define WINDROW_INTERNAL 100
@@ -192,6 +213,17 @@ typedef struct windrow_batch windrow_batch;
 // An entry about which a compaction filter decides. It is valid during the call that it is passed to.
 typedef struct windrow_candidate windrow_candidate;
 
+// One change of a database. Any thread may use it. It stays valid after the close of the database.
+typedef struct windrow_change windrow_change;
+
+// The changes of a database in the commit order: each once, when readers can see it and it is durable. One thread at a
+// time uses it. A close of the database by another thread ends its wait.
+typedef struct windrow_changes windrow_changes;
+
+// A named consumer of the changes of a database, whose place survives. The database keeps every change behind it, within
+// the bounds of the options. Any thread may use it.
+typedef struct windrow_consumer windrow_consumer;
+
 // A position among the entries of a keyspace in one state. One thread at a time uses a cursor.
 //
 // A new cursor has no position. It may change its direction at any step. A move past either end leaves it without a
@@ -216,6 +248,10 @@ typedef struct windrow_keyspace_options windrow_keyspace_options;
 //
 // A setter stores a value. The open checks all of them and names each fault. A setter ignores null.
 typedef struct windrow_options windrow_options;
+
+// A reader of a database that this or another process may have open for writing. Any thread may use it. It keeps the files
+// that its states need in the folder until it and they are freed.
+typedef struct windrow_secondary windrow_secondary;
 
 // Takes the bytes of a result. It is valid during the call that it is passed to.
 typedef struct windrow_sink windrow_sink;
@@ -252,7 +288,7 @@ typedef struct {
   windrow_bytes end;
 } windrow_range;
 
-// A write of a batch. What it points to is valid during the call.
+// A write of a batch or of a change. What it points to is valid during the call.
 typedef struct {
   // The name of the keyspace.
   windrow_bytes keyspace;
@@ -301,10 +337,10 @@ typedef int32_t (*windrow_filter)(void *state,
                                   windrow_sink *replacement);
 
 // Receives an event as a JSON object, whose member `event` names it: `flush_ended`, `compaction_ended`,
-// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `no_space`, `space_resumed`,
-// and others that docs/watching.md describes. The text is
-// valid during the call. The thread that causes an event makes the call, which may be a writer: return soon. The listener
-// may read the database, but not write to it, flush, compact or close it. It must not throw.
+// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `consumer_fell_behind`, `no_space`,
+// `space_resumed`, and others that docs/watching.md describes. The text is valid during the call. The thread that causes an
+// event makes the call, which may be a writer: return soon. The listener may read the database, but not write to it, flush,
+// compact or close it. It must not throw.
 typedef void (*windrow_listener)(void *state, const char *event);
 
 // A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
@@ -511,6 +547,99 @@ int32_t windrow_options_set_listener(windrow_options *options,
                                      void *state,
                                      windrow_free_state free_state,
                                      windrow_error **error);
+
+// The changes from sequence number `from` on; the first batch may begin before. Nothing is kept for them:
+// `WINDROW_FELL_BEHIND` if they are gone already.
+int32_t windrow_changes_open(const windrow_database *database,
+                             uint64_t from,
+                             windrow_changes **changes,
+                             windrow_error **error);
+
+// Frees the feed. Null is allowed.
+void windrow_changes_free(windrow_changes *changes);
+
+// The next change. Waits for a commit for at most `timeout` milliseconds; `*change` is null if there was none. After an
+// error the next call tries the same change again. `WINDROW_FELL_BEHIND`: the change is not kept any more, or the consumer of
+// the feed has acknowledged it.
+int32_t windrow_changes_next(windrow_changes *changes,
+                             uint64_t timeout,
+                             windrow_change **change,
+                             windrow_error **error);
+
+// Every change before this sequence number was given out, or was before the beginning of the feed; 0 for null.
+uint64_t windrow_changes_position(const windrow_changes *changes);
+
+// Frees a change. Null is allowed.
+void windrow_change_free(windrow_change *change);
+
+// One of `WINDROW_CHANGE_...`; 0 for null, and for a change that is newer than this header.
+uint32_t windrow_change_kind(const windrow_change *change);
+
+// The sequence number of the change; of a batch, that of its last write; 0 for null. A consumer that has done with the
+// change acknowledges it.
+uint64_t windrow_change_sequence(const windrow_change *change);
+
+// The sequence number of the first write of a batch, and that of any other change; 0 for null.
+uint64_t windrow_change_first_sequence(const windrow_change *change);
+
+// The name of keyspace `number` of the change, from 0 on, valid until the change is freed; no bytes behind the last one. A
+// batch has none: its writes name them.
+windrow_bytes windrow_change_keyspace(const windrow_change *change,
+                                      size_t number);
+
+// The number of writes of a batch; 0 for other changes, and for null. Writes to keyspaces that were dropped since are left
+// out.
+size_t windrow_change_count(const windrow_change *change);
+
+// Passes the writes of a batch to `visitor`, in their order, with the names that the keyspaces had then. Other changes have
+// no writes.
+int32_t windrow_change_visit(const windrow_change *change,
+                             windrow_visitor visitor,
+                             void *state,
+                             windrow_error **error);
+
+// The writes of a batch as bytes, of which `windrow_batch_from_bytes` makes a batch of another database. Free them with
+// `windrow_value_free`. For other changes it is an error.
+int32_t windrow_change_to_bytes(const windrow_change *change,
+                                windrow_value **bytes,
+                                windrow_error **error);
+
+// The consumer `name`, created if missing. A new one begins behind the newest write, and is durable when this returns.
+int32_t windrow_consumer_open(const windrow_database *database,
+                              const char *name,
+                              windrow_consumer **consumer,
+                              windrow_error **error);
+
+// Frees the handle. The consumer stays, and holds what it has not acknowledged. Null is allowed.
+void windrow_consumer_free(windrow_consumer *consumer);
+
+// The changes behind the place of the consumer. `WINDROW_FELL_BEHIND` if it held too much or was silent for too long: remove
+// it and create it anew, copy a snapshot, and go on with the changes behind that.
+int32_t windrow_consumer_changes(const windrow_consumer *consumer,
+                                 windrow_changes **changes,
+                                 windrow_error **error);
+
+// The place of the consumer: it has acknowledged every change up to this sequence number.
+int32_t windrow_consumer_acknowledged(const windrow_consumer *consumer,
+                                      uint64_t *sequence,
+                                      windrow_error **error);
+
+// Notes that the consumer has done with every change up to `sequence`. The place is durable when this returns. It costs two
+// syncs, so acknowledge after many changes.
+int32_t windrow_consumer_acknowledge(const windrow_consumer *consumer,
+                                     uint64_t sequence,
+                                     windrow_error **error);
+
+// Forgets the consumer `name`. What nobody else holds is removed.
+int32_t windrow_consumer_remove(const windrow_database *database,
+                                const char *name,
+                                windrow_error **error);
+
+// All consumers as a JSON array, by name. Each is an object with its `name`, its place `acknowledged`, `is_behind`, and the
+// `held_bytes` on disk that only consumers need. Free the text with `windrow_text_free`.
+int32_t windrow_consumers_json(const windrow_database *database,
+                               char **json,
+                               windrow_error **error);
 
 // A cursor over the keys of a range, in the present state, or in that of `snapshot` if it is not null.
 int32_t windrow_cursor_open(const windrow_keyspace *keyspace,
@@ -948,6 +1077,11 @@ void windrow_options_set_error_if_exists(windrow_options *options, bool value);
 void windrow_options_set_sync(windrow_options *options,
                               bool value);
 
+// Whether an open goes on with the commits before damage of the write-ahead log, and gives up those behind it; otherwise it
+// fails with `WINDROW_CORRUPTION`. Default false.
+void windrow_options_set_up_to_damage(windrow_options *options,
+                                      bool value);
+
 // Whether reads take blocks from memory maps; otherwise by system calls into Windrow's own cache. Default true. A device
 // error under a map can end the process.
 void windrow_options_set_mapped(windrow_options *options,
@@ -977,6 +1111,14 @@ void windrow_options_set_compaction_bytes_per_second(windrow_options *options, u
 // Bytes of disk that are kept back for a full disk. Default 4 MiB.
 void windrow_options_set_reserve_bytes(windrow_options *options, uint64_t bytes);
 
+// Bytes on disk that each consumer of changes may hold; one that holds more falls behind. Default 1 GiB.
+void windrow_options_set_change_retention_bytes(windrow_options *options,
+                                                uint64_t bytes);
+
+// How long a consumer of changes may hold a log without an acknowledgement, in milliseconds. Default a day.
+void windrow_options_set_change_retention_idle(windrow_options *options,
+                                               uint64_t milliseconds);
+
 // How often a mapped block is verified again, in milliseconds. Default an hour.
 void windrow_options_set_scrub_interval(windrow_options *options, uint64_t milliseconds);
 
@@ -999,8 +1141,40 @@ int32_t windrow_options_set_merge_operator(windrow_options *options,
                                            const char *operator_,
                                            windrow_error **error);
 
+// Opens the database in the folder `folder` for reading, also while a process has it open for writing. This process must be
+// allowed to write to the folder, because a file there says what it reads. Null options are the defaults.
+int32_t windrow_open_secondary(const char *folder,
+                               const windrow_options *options,
+                               windrow_secondary **secondary,
+                               windrow_error **error);
+
+// The newest state that was read, as a database that is open for reading. It does not change. Free it with
+// `windrow_database_free`: `windrow_close` would close the state for all who have it.
+int32_t windrow_secondary_database(const windrow_secondary *secondary,
+                                   windrow_database **database,
+                                   windrow_error **error);
+
+// Reads what was committed since. `*database` is the newest state, as that of `windrow_secondary_database`. It has every
+// commit that was acknowledged before this call. After `WINDROW_FELL_BEHIND` (this process was stopped for too long) the next
+// call begins anew.
+int32_t windrow_secondary_catch_up(const windrow_secondary *secondary,
+                                   windrow_database **database,
+                                   windrow_error **error);
+
+// Catches up by itself after each `interval` milliseconds, on a thread, until the secondary is freed. What fails there is
+// tried again. A second call changes the interval.
+int32_t windrow_secondary_follow(const windrow_secondary *secondary,
+                                 uint64_t interval,
+                                 windrow_error **error);
+
+// Frees the secondary. Its states stay open until they are freed. Null is allowed.
+void windrow_secondary_free(windrow_secondary *secondary);
+
 // Frees a snapshot. Null is allowed.
 void windrow_snapshot_free(windrow_snapshot *snapshot);
+
+// The sequence number of the newest write in the snapshot: its changes are those up to here. 0 for null.
+uint64_t windrow_snapshot_sequence(const windrow_snapshot *snapshot);
 
 // Begins a transaction without locks. `isolation` is one of `WINDROW_ISOLATION_...`.
 int32_t windrow_transaction_begin(const windrow_database *database,

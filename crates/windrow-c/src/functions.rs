@@ -33,6 +33,7 @@ pub mod batches;
 pub mod bytes;
 pub mod callbacks;
 mod calls;
+pub mod changes;
 pub mod cursors;
 pub mod databases;
 pub mod errors;
@@ -40,6 +41,7 @@ pub mod keyspace_options;
 pub mod keyspaces;
 pub mod loads;
 pub mod options;
+pub mod secondaries;
 pub mod snapshots;
 pub mod transactions;
 
@@ -49,8 +51,11 @@ use std::ffi::c_char;
 const _: () = {
     const fn any_thread<T: Send + Sync>() {}
     any_thread::<backups::Backups>();
+    any_thread::<changes::Change>();
+    any_thread::<changes::Consumer>();
     any_thread::<databases::Database>();
     any_thread::<keyspaces::Keyspace>();
+    any_thread::<secondaries::Secondary>();
     any_thread::<snapshots::Snapshot>();
     any_thread::<bytes::Value>();
     any_thread::<errors::Error>();

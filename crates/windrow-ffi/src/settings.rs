@@ -262,6 +262,8 @@ mod tests {
             ("lock_timeout", Setting::Real(0.25)),
             ("memory_budget", Setting::Whole(64 << 20)),
             ("create_if_missing", Setting::Flag(false)),
+            ("change_retention_bytes", Setting::Whole(5)),
+            ("change_retention_idle", Setting::Whole(60)),
         ] {
             set(&mut options, name, value).unwrap();
         }
@@ -269,6 +271,8 @@ mod tests {
         assert_eq!(options.lock_timeout, Duration::from_millis(250));
         assert_eq!(options.memory_budget, 64 << 20);
         assert!(!options.create_if_missing);
+        assert_eq!(options.change_retention.bytes, 5);
+        assert_eq!(options.change_retention.idle, Duration::from_mins(1));
 
         let mut options = preset("leveling").unwrap();
         for (name, value) in [

@@ -76,6 +76,10 @@ class MergeError(Error):
     """The operands of a key could not be folded. Nothing is lost."""
 
 
+class FellBehindError(Error):
+    """Changes that were asked for are not kept any more: begin again with a snapshot and the changes behind it."""
+
+
 class ForkError(Error, RuntimeError):
     """The database was opened before a fork of the process, and this is the child."""
 

@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 #: How many entries an iteration takes from a thread at once.
 _TAKEN = 256
 
+#: How many seconds a thread waits for a change by one call. A program that ends waits for its threads.
+_STEP = 0.25
+
 #: An iteration takes no more entries after this many bytes.
 _TAKEN_BYTES = 1 << 20
 
@@ -63,6 +66,14 @@ class Database:
     async def backup(self, backups: windrow.Backups) -> int:
         """Makes a backup. Returns its number."""
         return await asyncio.to_thread(self.wrapped.backup, backups)
+
+    async def changes(self, start: int, *, timeout: float | None = 0.0) -> "Changes":
+        """The changes from a sequence number on, as `windrow.Database.changes` gives them."""
+        return Changes(await asyncio.to_thread(self.wrapped.changes, start), timeout)
+
+    async def consumer(self, name: str) -> "Consumer":
+        """Opens a consumer of changes, as `windrow.Database.consumer` does."""
+        return Consumer(await asyncio.to_thread(self.wrapped.consumer, name))
 
     async def close(self) -> None:
         """Makes all writes durable and closes the database."""
@@ -118,6 +129,68 @@ class Keyspace:
     def items(self, *, reverse: bool = False) -> AsyncIterator[tuple[bytes, bytes]]:
         """Pairs of keys and values in order, or against it."""
         return _taken(self.wrapped.items(), reverse)
+
+
+class Consumer:
+    """A named consumer of changes."""
+
+    def __init__(self, wrapped: windrow.Consumer) -> None:
+        self.wrapped = wrapped
+
+    async def changes(self, *, timeout: float | None = 0.0) -> "Changes":
+        """The changes behind its place. The iteration waits for each for the seconds of `timeout`, for ever if it is `None`."""
+        return Changes(await asyncio.to_thread(self.wrapped.changes), timeout)
+
+    async def acknowledged(self) -> int:
+        """Its place."""
+        return await asyncio.to_thread(self.wrapped.acknowledged)
+
+    async def acknowledge(self, sequence: int) -> None:
+        """Notes that it has done with every change up to `sequence`."""
+        await asyncio.to_thread(self.wrapped.acknowledge, sequence)
+
+
+class Changes:
+    """The changes of a database, for one coroutine at a time. A wait keeps a thread of the executor. One that is cancelled
+    loses nothing."""
+
+    def __init__(self, wrapped: windrow.Changes, timeout: float | None) -> None:
+        self.wrapped = wrapped
+        self._timeout = timeout
+        # The call that runs in a thread, or has run there for a wait that was cancelled.
+        self._step: asyncio.Future[windrow.Change | None] | None = None
+
+    async def wait(self, timeout: float | None = None) -> windrow.Change | None:
+        """The next change. Waits for it for `timeout` seconds, or for ever without one; `None` if there was none."""
+        now = asyncio.get_running_loop().time
+        until = None if timeout is None else now() + timeout
+        while True:
+            left = _STEP if until is None else min(_STEP, max(0.0, until - now()))
+            if self._step is None:
+                self._step = asyncio.ensure_future(asyncio.to_thread(self.wrapped.wait, left))
+            try:
+                change = await asyncio.shield(self._step)
+            except asyncio.CancelledError:
+                raise
+            except BaseException:
+                self._step = None
+                raise
+            self._step = None
+            if change is not None or (until is not None and now() >= until):
+                return change
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> windrow.Change:
+        change = await self.wait(self._timeout)
+        if change is None:
+            raise StopAsyncIteration
+        return change
+
+    async def close(self) -> None:
+        """Frees what the feed has, and ends a wait."""
+        await asyncio.to_thread(self.wrapped.close)
 
 
 async def _taken(entries: windrow.Entries[_T], reverse: bool) -> AsyncIterator[_T]:

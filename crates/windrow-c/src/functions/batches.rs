@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use windrow::{BatchWrite, Error as WindrowError, ErrorKind, Expiry, Result};
+use windrow::{BatchEntries, BatchWrite, Error as WindrowError, ErrorKind, Expiry, Result};
 use windrow_ffi::given;
 
 use super::bytes::{Bytes, Holder, Range, Value, expiry_of};
@@ -202,7 +202,7 @@ pub const WINDROW_WRITE_MERGE: u32 = 2;
 /// The write removes the key and all keys behind it to before the value; all of them, if the value's `data` is null.
 pub const WINDROW_WRITE_DELETE_RANGE: u32 = 3;
 
-/// A write of a batch. What it points to is valid during the call.
+/// A write of a batch or of a change. What it points to is valid during the call.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Write {
@@ -231,32 +231,46 @@ pub unsafe extern "C" fn windrow_batch_visit(
 ) -> i32 {
     call(error, || {
         let visitor = given(visitor, "visitor")?;
-        for entry in &given(batch, "batch")?.0 {
-            let (kind, value, expiry) = match entry.write {
-                BatchWrite::Insert(value) => (WINDROW_WRITE_PUT, Some(value), Expiry::Never),
-                BatchWrite::InsertUntil(value, time) => {
-                    (WINDROW_WRITE_PUT, Some(value), Expiry::At(time))
-                }
-                BatchWrite::Remove => (WINDROW_WRITE_DELETE, None, Expiry::Never),
-                BatchWrite::Merge(operand) => (WINDROW_WRITE_MERGE, Some(operand), Expiry::Never),
-                BatchWrite::DeleteRange(end) => (WINDROW_WRITE_DELETE_RANGE, end, Expiry::Never),
-                _ => {
-                    let message = "the batch has a write that this header does not know";
-                    return Err(WindrowError::new(ErrorKind::Unsupported, message));
-                }
-            };
-            let write = Write {
-                keyspace: Bytes::of(entry.keyspace.as_bytes()),
-                kind,
-                key: Bytes::of(entry.key),
-                value: value.map_or(Bytes::NONE, Bytes::of),
-                expiry: expiry_of(Some(expiry)),
-            };
-            // SAFETY: the caller has passed state and function together.
-            if !unsafe { visitor(state, &raw const write) } {
-                break;
-            }
-        }
-        Ok(())
+        let entries = given(batch, "batch")?.0.iter();
+        // SAFETY: the caller has passed state and function together.
+        unsafe { pass_writes(entries, visitor, state) }
     })
+}
+
+/// Passes writes to `visitor`, until it wants no more.
+///
+/// # Safety
+/// The visitor may be called with the state.
+pub(super) unsafe fn pass_writes(
+    entries: BatchEntries<'_>,
+    visitor: unsafe extern "C" fn(*mut c_void, *const Write) -> bool,
+    state: *mut c_void,
+) -> Result<()> {
+    for entry in entries {
+        let (kind, value, expiry) = match entry.write {
+            BatchWrite::Insert(value) => (WINDROW_WRITE_PUT, Some(value), Expiry::Never),
+            BatchWrite::InsertUntil(value, time) => {
+                (WINDROW_WRITE_PUT, Some(value), Expiry::At(time))
+            }
+            BatchWrite::Remove => (WINDROW_WRITE_DELETE, None, Expiry::Never),
+            BatchWrite::Merge(operand) => (WINDROW_WRITE_MERGE, Some(operand), Expiry::Never),
+            BatchWrite::DeleteRange(end) => (WINDROW_WRITE_DELETE_RANGE, end, Expiry::Never),
+            _ => {
+                let message = "the batch has a write that this header does not know";
+                return Err(WindrowError::new(ErrorKind::Unsupported, message));
+            }
+        };
+        let write = Write {
+            keyspace: Bytes::of(entry.keyspace.as_bytes()),
+            kind,
+            key: Bytes::of(entry.key),
+            value: value.map_or(Bytes::NONE, Bytes::of),
+            expiry: expiry_of(Some(expiry)),
+        };
+        // SAFETY: the caller promises it.
+        if !unsafe { visitor(state, &raw const write) } {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -106,7 +106,7 @@ pub unsafe extern "C" fn windrow_destroy(
 }
 
 /// Runs a call of the database.
-fn with(
+pub(super) fn with(
     database: Option<&Database>,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     work: impl FnOnce(&Db) -> Result<()>,

@@ -11,7 +11,7 @@ use super::bytes::Bytes;
 pub const WINDROW_OK: i32 = 0;
 /// The call's arguments or options are wrong: correct the call.
 pub const WINDROW_INVALID_ARGUMENT: i32 = 1;
-/// The database, keyspace or backup does not exist, or was dropped.
+/// The database, keyspace, backup or consumer does not exist, or was dropped.
 pub const WINDROW_NOT_FOUND: i32 = 2;
 /// The database exists already, or the folder of a checkpoint or of a restored backup is not empty.
 pub const WINDROW_ALREADY_EXISTS: i32 = 3;
@@ -39,6 +39,9 @@ pub const WINDROW_DEADLOCK: i32 = 13;
 pub const WINDROW_TIMED_OUT: i32 = 14;
 /// The operands of a key could not be folded: its merge operator is missing or has failed. Nothing is lost.
 pub const WINDROW_MERGE: i32 = 15;
+/// Changes that were asked for are not kept any more: begin again with a snapshot and the changes behind it. Or a secondary
+/// was stopped for too long: catch up again.
+pub const WINDROW_FELL_BEHIND: i32 = 16;
 /// A bug in Windrow, or an error that is newer than this header. The message says what happened.
 pub const WINDROW_INTERNAL: i32 = 100;
 
@@ -96,6 +99,7 @@ pub(super) fn code_of(kind: ErrorKind) -> i32 {
         ErrorKind::Deadlock => WINDROW_DEADLOCK,
         ErrorKind::TimedOut => WINDROW_TIMED_OUT,
         ErrorKind::Merge => WINDROW_MERGE,
+        ErrorKind::FellBehind => WINDROW_FELL_BEHIND,
         _ => WINDROW_INTERNAL,
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow::{BlockSource, Durability, Error as WindrowError, Result, operators};
+use windrow::{BlockSource, Durability, Error as WindrowError, Recovery, Result, operators};
 use windrow_ffi::{given, text};
 
 use super::calls::{call, guard};
@@ -90,6 +90,18 @@ pub extern "C" fn windrow_options_set_sync(options: Option<&mut Options>, value:
     set(options, |options| options.durability = durability);
 }
 
+/// Whether an open goes on with the commits before damage of the write-ahead log, and gives up those behind it; otherwise it
+/// fails with `WINDROW_CORRUPTION`. Default false.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_up_to_damage(options: Option<&mut Options>, value: bool) {
+    let recovery = if value {
+        Recovery::UpToDamage
+    } else {
+        Recovery::Strict
+    };
+    set(options, |options| options.recovery = recovery);
+}
+
 /// Whether reads take blocks from memory maps; otherwise by system calls into Windrow's own cache. Default true. A device
 /// error under a map can end the process.
 #[unsafe(no_mangle)]
@@ -160,6 +172,25 @@ pub extern "C" fn windrow_options_set_compaction_bytes_per_second(
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_set_reserve_bytes(options: Option<&mut Options>, bytes: u64) {
     set(options, |options| options.reserve_bytes = bytes);
+}
+
+/// Bytes on disk that each consumer of changes may hold; one that holds more falls behind. Default 1 GiB.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_change_retention_bytes(
+    options: Option<&mut Options>,
+    bytes: u64,
+) {
+    set(options, |options| options.change_retention.bytes = bytes);
+}
+
+/// How long a consumer of changes may hold a log without an acknowledgement, in milliseconds. Default a day.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_change_retention_idle(
+    options: Option<&mut Options>,
+    milliseconds: u64,
+) {
+    let idle = Duration::from_millis(milliseconds);
+    set(options, |options| options.change_retention.idle = idle);
 }
 
 /// How often a mapped block is verified again, in milliseconds. Default an hour.

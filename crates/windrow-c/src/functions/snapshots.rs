@@ -11,3 +11,9 @@ pub struct Snapshot(pub(super) windrow::Snapshot);
 pub extern "C" fn windrow_snapshot_free(snapshot: Option<Box<Snapshot>>) {
     guard((), || drop(snapshot));
 }
+
+/// The sequence number of the newest write in the snapshot: its changes are those up to here. 0 for null.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_snapshot_sequence(snapshot: Option<&Snapshot>) -> u64 {
+    snapshot.map_or(0, |snapshot| snapshot.0.sequence())
+}

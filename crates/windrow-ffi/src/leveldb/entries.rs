@@ -12,10 +12,20 @@ use windrow::{
     Batch, Db, Durability, Error, ErrorKind, Expiry, Keyspace, Near, PinnedValue, Result, Snapshot,
 };
 
+use super::KEYSPACE;
 use super::cursor::{EMPTY_KEY, EntryCursor};
 
 /// The keyspace of the empty key.
 pub const EMPTY_KEY_KEYSPACE: &str = "leveldb.empty-key";
+
+/// The keyspace and the key of an entry as callers know them: the empty key is in the keyspace of all others.
+pub fn logical<'a>(keyspace: &'a str, key: &'a [u8]) -> (&'a str, &'a [u8]) {
+    if keyspace == EMPTY_KEY_KEYSPACE && key == EMPTY_KEY {
+        (KEYSPACE, b"")
+    } else {
+        (keyspace, key)
+    }
+}
 
 /// The keys from one bound to another one.
 pub type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);

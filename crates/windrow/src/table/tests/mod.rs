@@ -22,7 +22,7 @@ use crate::options::BlockSource;
 
 use super::format::BlockPlace;
 use super::{
-    FileMeta, PointRead, Table, TableContext, TableFiles, TableFilters, TableOptions,
+    FileMeta, PointRead, ReadCounters, Table, TableContext, TableFiles, TableFilters, TableOptions,
     TableWriter, file_name,
 };
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
