@@ -5,11 +5,7 @@
 use windrow::{Cursor, Result, TransactionCursor};
 
 /// The moves of a cursor, as [`Cursor`] describes them. Their errors are those of the cursor.
-#[expect(
-    missing_docs,
-    clippy::missing_errors_doc,
-    reason = "each one is the method of the same name"
-)]
+#[expect(missing_docs, reason = "each one is the method of the same name")]
 pub trait Moves {
     fn seek_to_first(&mut self) -> Result<bool>;
     fn seek_to_last(&mut self) -> Result<bool>;

@@ -8,6 +8,7 @@
 //! - I2: A method uses a handle only while the Java side has leased it: the class `Handle` frees one after the last call
 //!   that has it (`handles.rs`).
 //! - I3: Arguments are copied at the call, because other threads of Java may change them.
+//! - I4: The engine's threads call Java as daemons, and a call leaves neither an exception nor a reference (`functions.rs`).
 //!
 //! Concurrency: any thread. What one thread at a time must use is behind a lock.
 
