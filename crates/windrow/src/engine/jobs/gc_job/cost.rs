@@ -154,6 +154,9 @@ impl Store {
             }),
             runtime: Arc::<ManualRuntime>::clone(&runtime),
             block_source: BlockSource::Buffered,
+            // Only the jobs use the files.
+            job_log_bytes: 0,
+            status_interval: Duration::ZERO,
             keyspace: KeyspaceOptions {
                 memtable_bytes: 1 << 20,
                 file_bytes,
