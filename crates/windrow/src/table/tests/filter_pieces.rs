@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::*;
-use crate::table::PointRead;
 use crate::ErrorKind;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::Ordering;
+use crate::table::PointRead;
 use crate::vfs::memory::Held;
 
 /// Entries whose filter has several pieces.

@@ -1,8 +1,8 @@
 //! Tables against a sorted list, both sources, both kinds of cursor.
 
 use super::*;
-use crate::table::PointRead;
 use crate::base::key::{SEQUENCE_MAX, compare_entries};
+use crate::table::PointRead;
 use proptest::prelude::*;
 
 fn entries() -> impl Strategy<Value = Vec<Owned>> {
