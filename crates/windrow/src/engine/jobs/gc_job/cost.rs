@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use super::tests::ManualRuntime;
 use super::*;
