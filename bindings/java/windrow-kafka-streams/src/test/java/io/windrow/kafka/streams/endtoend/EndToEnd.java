@@ -35,7 +35,6 @@ public final class EndToEnd {
     private final Expected expected;
     private final Running[] instances;
     private final Set<Path> markers = new TreeSet<>();
-    private int starts;
     /** Brokers remove what is old. */
     private long time = System.currentTimeMillis();
 
@@ -101,7 +100,10 @@ public final class EndToEnd {
         if (random.nextInt(3) > 0) {
             cluster.awaitEnd(APPLICATION, Topologies.CUSTOMERS, PATIENCE);
         }
-        TimeUnit.MILLISECONDS.sleep(random.nextInt(5_000));
+        TimeUnit.MILLISECONDS.sleep(random.nextInt(3_000));
+        // It is killed while it works.
+        produce();
+        TimeUnit.MILLISECONDS.sleep(random.nextInt(3_000));
         mark();
         if (random.nextInt(5) == 0) {
             instances[victim].end();
@@ -113,7 +115,6 @@ public final class EndToEnd {
 
     private void start(int instance) throws IOException {
         if (instances[instance] == null) {
-            starts++;
             instances[instance] = new Running(log(), "256m", Application.arguments(
                     "broker=" + cluster.address(),
                     "id=" + APPLICATION,
@@ -246,7 +247,7 @@ public final class EndToEnd {
         check(markers.size() >= arguments.number("partitions"), "each task has a folder");
         checkMarkers();
         List<String> log = Files.readAllLines(log());
-        check(log.stream().filter(it -> it.contains("WARN") && it.contains("begins")).count() == starts, "the log has warnings");
+        check(log.stream().anyMatch(it -> it.contains("WARN") && it.contains("begins")), "the log has warnings");
         check(log.stream().noneMatch(it -> it.contains("TaskCorruptedException")), "no task was corrupted");
     }
 
