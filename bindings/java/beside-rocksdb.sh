@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures an application of Kafka Streams on Windrow beside the same one on RocksDB, in turns, and prints a table.
 #
-# Arguments are NAME=VALUE: runs (of each), events, keys, copies (of five stores), partitions, threads, heap, port (the first
+# Arguments are NAME=VALUE: events, keys, copies (of five stores), partitions, threads, heap, runs (of each), port (the first
 # of two), folder.
 source "$(dirname "$0")/common.sh"
 streams

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
@@ -27,6 +28,8 @@ import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * What all stores have in common: the database, its commits, restores and queries.
@@ -35,6 +38,7 @@ import org.apache.kafka.streams.state.internals.StoreQueryUtils;
  * Reads take no lock.
  */
 abstract class AbstractStore implements StateStore {
+    private static final Logger LOG = LoggerFactory.getLogger(AbstractStore.class);
     private static final String FOLDER = "windrow";
 
     private final String name;
@@ -69,7 +73,6 @@ abstract class AbstractStore implements StateStore {
         Map<String, Object> configuration = context.appConfigs();
         isConsistent = InternalConfig.getBoolean(configuration, InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
         open();
-        transactions = TransactionWatch.of(context, name);
         if (root != null) {
             context.register(root, (RecordBatchingStateRestoreCallback) this::restore);
         }
@@ -81,15 +84,23 @@ abstract class AbstractStore implements StateStore {
         boolean isGlobal = task.subtopology() < 0;
         boolean isLogged = isGlobal || !(context instanceof InternalProcessorContext<?, ?> known) || known.changelogFor(name) != null;
         try {
-            StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal);
+            boolean isWiped = StreamsConfig.EXACTLY_ONCE_V2.equals(
+                    context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG));
+            StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal, isLogged || isWiped);
             database = new StoreDatabase(folder, Settings.of(context.appConfigs()), kind);
         } catch (RuntimeException error) {
             throw new ProcessorStateException("Error opening store " + name + " at location " + folder, error);
         }
-        position = database.state().position().copy();
-        opened(database.state());
-        long cacheBytes = Settings.cacheBytes(context.appConfigs());
-        metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
+        try {
+            position = database.state().position().copy();
+            opened(database.state());
+            transactions = TransactionWatch.of(context, name);
+            long cacheBytes = Settings.cacheBytes(context.appConfigs());
+            metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
+        } catch (RuntimeException error) {
+            database.close();
+            throw error;
+        }
         isOpen = true;
     }
 
@@ -108,8 +119,8 @@ abstract class AbstractStore implements StateStore {
     /** The last number that made the key of a duplicate unique. */
     abstract int sequence();
 
-    /** The records of a batch are about to be restored. */
-    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {}
+    /** The records are about to be restored; what is added to the batch comes before them. */
+    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records, Batch batch, Keyspace entries) {}
 
     /** Kafka restores a store also after a close. Then it is open again. */
     private synchronized void restore(Collection<ConsumerRecord<byte[], byte[]>> records) {
@@ -122,7 +133,7 @@ abstract class AbstractStore implements StateStore {
         Batch batch = new Batch();
         Keyspace entries = call(database::writable);
         Map<TopicPartition, Long> offsets = new HashMap<>();
-        restoring(records);
+        restoring(records, batch, entries);
         synchronized (position) {
             for (ConsumerRecord<byte[], byte[]> record : records) {
                 restore(record, batch, entries);
@@ -136,9 +147,11 @@ abstract class AbstractStore implements StateStore {
     /** A write is about to begin. The caller has the lock of the store. */
     final void beforeWrite() {
         checkOpen();
-        Long committed = transactions == null ? null : transactions.committedOffset();
-        if (committed != null) {
-            commit(Map.of(transactions.changelog(), committed), false);
+        if (transactions != null && transactions.isCommitted() && database.hasUncommitted()) {
+            Long offset = transactions.acknowledgedOffset();
+            if (offset != null) {
+                commit(Map.of(transactions.changelog(), offset), false);
+            }
         }
     }
 
@@ -152,9 +165,15 @@ abstract class AbstractStore implements StateStore {
 
     @Override
     public synchronized void commit(Map<TopicPartition, Long> changelogOffsets) {
-        if (isOpen) {
-            commit(changelogOffsets, true);
+        if (!isOpen) {
+            return;
         }
+        // Kafka also asks for a commit before it wipes a task whose transaction has failed.
+        if (transactions != null && database.hasUncommitted() && !transactions.isCommitted()) {
+            LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);
+            return;
+        }
+        commit(changelogOffsets, true);
     }
 
     private void commit(Map<TopicPartition, Long> changelogOffsets, boolean mustSync) {
@@ -181,8 +200,11 @@ abstract class AbstractStore implements StateStore {
     public synchronized void close() {
         if (isOpen) {
             isOpen = false;
-            metrics.close();
-            run(database::close);
+            try {
+                metrics.close();
+            } finally {
+                run(database::close);
+            }
         }
     }
 

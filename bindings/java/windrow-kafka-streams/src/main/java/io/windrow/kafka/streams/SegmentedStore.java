@@ -121,7 +121,7 @@ abstract class SegmentedStore extends AbstractStore {
     }
 
     @Override
-    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {
+    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records, Batch batch, Keyspace entries) {
         for (ConsumerRecord<byte[], byte[]> record : records) {
             streamTime = Math.max(streamTime, timeOf(record.key()));
             sequence = Math.max(sequence, sequenceOf(record.key()));
@@ -148,7 +148,14 @@ abstract class SegmentedStore extends AbstractStore {
 
     /** The first time that has not expired, if it is later than {@code from}. */
     final long earliest(long from) {
-        return Math.max(from, streamTime - retention + 1);
+        return Math.max(from, streamTime - retention + (keepsLast() ? 0 : 1));
+    }
+
+    /** Whether entries are given that are exactly as old as the retention: those of a window that closes now. */
+    abstract boolean keepsLast();
+
+    final boolean isByTime() {
+        return isByTime;
     }
 
     /** The entries of the segments of these times with keys between both bounds, null for none, that meet a condition. */

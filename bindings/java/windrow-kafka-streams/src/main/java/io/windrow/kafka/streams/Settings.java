@@ -15,6 +15,9 @@ final class Settings {
     static final String COMPRESSION = "windrow.compression";
     static final String BLOCK_SOURCE = "windrow.block.source";
 
+    /** Values up to this size are with their keys: they are written often, and their disk is wanted back soon. */
+    private static final long IN_PLACE_MAX = 32 << 10;
+
     private Settings() {}
 
     static Options of(Map<String, Object> configuration) {
@@ -24,6 +27,8 @@ final class Settings {
                 .memtableBytes(memtable)
                 .baseBytes(8 << 20)
                 .fileBytes(4 << 20)
+                .mediumFrom(IN_PLACE_MAX)
+                .largeFrom(IN_PLACE_MAX)
                 .compression(compression.toString());
         return new Options()
                 .keyspace(keyspaces)

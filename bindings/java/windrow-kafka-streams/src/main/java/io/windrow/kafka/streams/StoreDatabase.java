@@ -38,8 +38,9 @@ import org.slf4j.LoggerFactory;
  *   <li>I3: Before the first write without a record, {@code live} has a mark. If an open finds it and no {@code committed},
  *       then others have removed files: nothing of the store is used, and Kafka restores it.
  *   <li>I4: What is restored from a changelog is committed there. A batch that is restored when nothing is uncommitted is one
- *       write with its offset, and so a commit of its own; the next commit that is synced makes it durable.
- *   <li>I5: An offset is only recorded for entries: without a write since the open, no offset becomes larger.
+ *       write with its offset, and so a commit of its own. A power failure may leave an earlier one: Kafka commits restoring
+ *       tasks ten times a second, and a sync for each would take longer than to restore a part again.
+ *   <li>I5: An offset is only recorded for entries: without a write since the open, none changes.
  *   <li>I6: After a step has failed of which it is unknown whether it is durable, all writes and commits fail until an open.
  * </ul>
  *
@@ -73,8 +74,6 @@ final class StoreDatabase implements AutoCloseable {
     private boolean isRecorded;
     /** Whether there was a write since the open. */
     private boolean isWritten;
-    /** Whether the last commit that is recorded may not be durable yet. */
-    private boolean isUnsynced;
     /** Whether {@code committed} exists (I2). */
     private boolean hasCheckpoint;
     /** Whether {@code live} has the mark (I3). */
@@ -106,9 +105,9 @@ final class StoreDatabase implements AutoCloseable {
             byte[] recorded = states.getOrNull(STATE);
             State found = recorded == null ? state : State.fromBytes(recorded);
             if (states.contains(MARK)) {
-                discard("others have removed a part of its files");
+                discard("others have removed a part of its files", kind.isExpendable());
             } else if (!found.format().equals(kind.format())) {
-                discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted");
+                discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted", kind.isLogged());
             } else {
                 isRecorded = recorded != null;
                 state = found;
@@ -119,7 +118,7 @@ final class StoreDatabase implements AutoCloseable {
                 close();
                 throw error;
             }
-            discard("it is damaged: " + error.getMessage());
+            discard("it is damaged: " + error.getMessage(), kind.isExpendable());
         } catch (RuntimeException error) {
             close();
             throw error;
@@ -127,13 +126,13 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     /** Begins without entries, so that Kafka restores the store. */
-    private void discard(String reason) {
+    private void discard(String reason, boolean isAllowed) {
         close();
-        if (!kind.isLogged()) {
+        if (!isAllowed) {
             throw new ProcessorStateException("Store " + kind.name() + " in " + folder + " cannot be used, because " + reason
                     + "; it has no changelog from which it could be restored");
         }
-        LOG.warn("Store {} in {} is restored from its changelog, because {}", kind.name(), folder, reason);
+        LOG.warn("Store {} in {} begins without entries, because {}", kind.name(), folder, reason);
         database = null;
         entries = null;
         Folders.rename(folder, LIVE, OBSOLETE);
@@ -191,7 +190,10 @@ final class StoreDatabase implements AutoCloseable {
     void put(byte[] key, byte[] value) {
         Keyspace target = writable();
         isWritten = true;
-        if (!hasCheckpoint && !undo.covers(key)) {
+        if (hasCheckpoint) {
+            // It may lack its mark.
+            makeCheckpoint();
+        } else if (!undo.covers(key)) {
             if (undo.write(state.number(), key, value)) {
                 return;
             }
@@ -223,7 +225,6 @@ final class StoreDatabase implements AutoCloseable {
         State after = state.committed(offsets, position, streamTime, sequence);
         batch.put(states, STATE, after.toBytes());
         database.write(batch);
-        isUnsynced = true;
         recorded(after);
     }
 
@@ -236,12 +237,8 @@ final class StoreDatabase implements AutoCloseable {
             return;
         }
         writable();
-        State after = state.committed(isWritten ? offsets : withoutRises(offsets), position, streamTime, sequence);
+        State after = state.committed(isWritten ? offsets : withoutForeign(offsets), position, streamTime, sequence);
         if (isRecorded && !hasUncommitted() && after.equals(state)) {
-            if (isUnsynced && mustSync) {
-                database.persist();
-                isUnsynced = false;
-            }
             return;
         }
         after = after.next();
@@ -249,12 +246,7 @@ final class StoreDatabase implements AutoCloseable {
         if (isMarked) {
             batch.delete(states, MARK);
         }
-        isUnsynced = !mustSync && !hasCheckpoint;
-        if (isUnsynced) {
-            database.write(batch);
-        } else {
-            database.write(batch, Durability.SYNC);
-        }
+        database.write(batch, mustSync || hasCheckpoint ? Durability.SYNC : Durability.BUFFERED);
         isMarked = false;
         recorded(after);
         if (hasCheckpoint) {
@@ -271,11 +263,11 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     /** Offsets that Kafka has from elsewhere, for example from stores of another kind, are not those of this one (I5). */
-    private Map<TopicPartition, Long> withoutRises(Map<TopicPartition, Long> offsets) {
+    private Map<TopicPartition, Long> withoutForeign(Map<TopicPartition, Long> offsets) {
         Map<TopicPartition, Long> without = new HashMap<>(offsets);
         without.entrySet().removeIf(it -> {
             Long recorded = state.offsets().get(it.getKey());
-            return it.getValue() != null && it.getValue() >= 0 && (recorded == null || it.getValue() > recorded);
+            return it.getValue() != null && it.getValue() >= 0 && !it.getValue().equals(recorded);
         });
         return offsets.isEmpty() || !without.isEmpty() ? without : state.offsets();
     }
@@ -285,7 +277,8 @@ final class StoreDatabase implements AutoCloseable {
         isRecorded = true;
     }
 
-    private boolean hasUncommitted() {
+    /** Whether there were writes since the last commit. */
+    boolean hasUncommitted() {
         return hasCheckpoint || (undo != null && !undo.isEmpty());
     }
 

@@ -8,5 +8,7 @@ package io.windrow.kafka.streams;
  * @param interval of the segments of a store that is new, in milliseconds; 0 if it has none
  * @param isLogged whether the store has a changelog, from which it can be restored
  * @param isGlobal whether all instances of the application have all of it. Kafka knows no unknown offset of such a store
+ * @param isExpendable whether the store may begin anew if its files are damaged: it is restored, or Kafka wipes it after kills
  */
-record StoreKind(String name, String format, long interval, boolean isLogged, boolean isGlobal) {}
+record StoreKind(
+        String name, String format, long interval, boolean isLogged, boolean isGlobal, boolean isExpendable) {}

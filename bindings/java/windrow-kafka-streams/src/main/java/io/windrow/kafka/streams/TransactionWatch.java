@@ -1,6 +1,10 @@
 package io.windrow.kafka.streams;
 
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.ConcurrentModificationException;
 import java.util.Map;
+import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
@@ -8,84 +12,134 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
+import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
+import org.apache.kafka.streams.processor.internals.StreamsProducer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Notices between two writes of a store that Kafka has committed its transaction. With exactly-once, Kafka does not tell the
- * stores of a running task.
+ * Knows which writes of a store are in a committed transaction, from the producer that has sent their records. With
+ * exactly-once, Kafka does not report commits to the stores of a running task, and has a commit of a store for failed ones.
  *
- * <p>A thread of Kafka counts its commits ({@code commit-total}), and only after the transaction is committed. The transaction
- * has all records that the thread has sent. A write of a store and its record for the changelog are one step of this thread.
- * So if the count has changed from one write to the next, the changelog has all earlier writes, committed; and the last
- * offset that was acknowledged belongs to the last of them.
+ * <p>A producer adds to {@code txn-commit-time-ns-total} when a call to commit has succeeded, and only then; and to
+ * {@code txn-abort-time-ns-total} when one to abort has. A write of a store and its record for the changelog are one step of
+ * the thread that also commits. Each write looks at both. So if from one look to the next the first has grown, the producer is
+ * the same object, and the second has not grown since the first look, then all records that were sent before the first of
+ * them are committed, and the last acknowledged offset of the changelog is that of the last write. After an abort, or with
+ * another producer, some writes of the store may be in no transaction: nothing is known any more until the store is opened
+ * again. An abort that fails is not counted, but then the same producer can commit no more without another one.
  *
- * <p>A thread that does not count, as in Kafka's test driver, is never seen to commit.
+ * <p>A producer without these metrics, as in Kafka's test driver, is not watched.
  *
  * <p>Concurrency: the caller has the lock of the store.
  */
 final class TransactionWatch {
-    private static final String GROUP = "stream-thread-metrics";
-    private static final String COMMITS = "commit-total";
-    private static final double UNKNOWN = Double.NaN;
+    private static final Logger LOG = LoggerFactory.getLogger(TransactionWatch.class);
+    private static final String COMMITS = "txn-commit-time-ns-total";
+    private static final String ABORTS = "txn-abort-time-ns-total";
 
-    private final StateStoreContext context;
+    private final RecordCollector collector;
     private final TopicPartition changelog;
-    private Thread thread;
-    /** The commits of {@code thread}; null if it does not count them. */
+    private Producer<?, ?> producer;
     private Metric commits;
-    /** The count before the last write. */
-    private double count = UNKNOWN;
+    private Metric aborts;
+    /** What the metrics were at the last look. */
+    private double committed;
+    private double aborted;
+    /** Whether some write may be in no transaction. */
+    private boolean isUnsure;
 
-    private TransactionWatch(StateStoreContext context, TopicPartition changelog) {
-        this.context = context;
+    private TransactionWatch(RecordCollector collector, TopicPartition changelog) {
+        this.collector = collector;
         this.changelog = changelog;
     }
 
-    /** The watch for a store; null if it has no changelog, or if Kafka commits it with each commit of its task. */
+    /** The watch for the store of an active task; null if there is no producer to watch, or no changelog of its own. */
     static TransactionWatch of(StateStoreContext context, String store) {
         Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
         if (!StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee)
-                || !(context instanceof RecordCollector.Supplier)
+                || !(context instanceof RecordCollector.Supplier active)
                 || !(context instanceof InternalProcessorContext<?, ?> task)) {
             return null;
         }
         String topic = task.changelogFor(store);
-        if (topic == null) {
+        // An input that serves as the changelog has records of others.
+        if (active.recordCollector() == null || topic == null || !topic.endsWith("-" + store + "-changelog")) {
             return null;
         }
         TopicPartition changelog = new TopicPartition(topic, context.taskId().partition());
-        return new TransactionWatch(context, changelog);
+        TransactionWatch watch = new TransactionWatch(active.recordCollector(), changelog);
+        return watch.attach(watch.current()) ? watch : null;
     }
 
     TopicPartition changelog() {
         return changelog;
     }
 
-    /** Before each write: the last offset of the changelog, if all earlier writes are committed there; null if unknown. */
-    Long committedOffset() {
-        if (thread != Thread.currentThread()) {
-            thread = Thread.currentThread();
-            commits = commitsOf(thread);
-            count = UNKNOWN;
+    /** Whether all writes are committed that were made before the last look. This is the next look. */
+    boolean isCommitted() {
+        Producer<?, ?> now = current();
+        if (now != producer) {
+            isUnsure = true;
+            attach(now);
         }
-        if (commits == null) {
-            return null;
-        }
-        double before = count;
-        count = (double) commits.metricValue();
-        if (Double.isNaN(before) || before == count) {
-            return null;
-        }
-        RecordCollector collector = ((RecordCollector.Supplier) context).recordCollector();
-        return collector == null ? null : collector.offsets().get(changelog);
+        double commitsNow = value(commits);
+        double abortsNow = value(aborts);
+        isUnsure |= abortsNow != aborted;
+        boolean hasCommitted = commitsNow > committed && !isUnsure;
+        committed = commitsNow;
+        aborted = abortsNow;
+        return hasCommitted;
     }
 
-    private Metric commitsOf(Thread thread) {
-        for (Map.Entry<MetricName, ? extends Metric> metric : context.metrics().metrics().entrySet()) {
-            MetricName name = metric.getKey();
-            if (name.group().equals(GROUP) && name.name().equals(COMMITS) && thread.getName().equals(name.tags().get("thread-id"))) {
-                return metric.getValue();
+    /** The last offset of the changelog that was acknowledged; null if it is not known. */
+    Long acknowledgedOffset() {
+        try {
+            return collector.offsets().get(changelog);
+        } catch (ConcurrentModificationException race) {
+            // Kafka copies a map that acknowledgements of other records change. The next commit is seen, too.
+            return null;
+        }
+    }
+
+    private boolean attach(Producer<?, ?> now) {
+        producer = now;
+        commits = metric(COMMITS);
+        aborts = metric(ABORTS);
+        committed = value(commits);
+        aborted = value(aborts);
+        return commits != null && aborts != null;
+    }
+
+    private static double value(Metric metric) {
+        return metric == null ? 0 : (double) metric.metricValue();
+    }
+
+    private Metric metric(String name) {
+        if (producer != null) {
+            for (Map.Entry<MetricName, ? extends Metric> metric : producer.metrics().entrySet()) {
+                if (metric.getKey().name().equals(name)) {
+                    return metric.getValue();
+                }
             }
         }
         return null;
+    }
+
+    /** The producer that the task has now. Kafka gives no other access to it. */
+    private Producer<?, ?> current() {
+        if (!(collector instanceof RecordCollectorImpl)) {
+            return null;
+        }
+        try {
+            Field field = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
+            field.setAccessible(true);
+            Method method = StreamsProducer.class.getDeclaredMethod("kafkaProducer");
+            method.setAccessible(true);
+            return (Producer<?, ?>) method.invoke(field.get(collector));
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            LOG.warn("The producer of the task cannot be watched: more is restored after a kill", error);
+            return null;
+        }
     }
 }

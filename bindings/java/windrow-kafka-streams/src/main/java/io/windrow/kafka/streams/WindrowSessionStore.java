@@ -58,6 +58,11 @@ class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, 
         return 0;
     }
 
+    @Override
+    boolean keepsLast() {
+        return false;
+    }
+
     /** By end and start, and then by key. The end comes first in the index anyway. */
     @Override
     byte[] ordered(byte[] key) {

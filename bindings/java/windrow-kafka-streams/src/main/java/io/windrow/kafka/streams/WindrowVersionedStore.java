@@ -36,18 +36,24 @@ import org.apache.kafka.streams.state.VersionedRecordIterator;
  *
  * <p>The stored key of a version is the key with its length, and the timestamp such that a later one comes first. The stored
  * value says first whether there was one. A version is valid until the timestamp of the next one, so a write needs nothing of
- * the other versions. A write also removes versions of its key that were followed by another one before the history.
+ * the other versions. Writes and restores also remove some of what has expired, of whatever key.
  */
 final class WindrowVersionedStore extends AbstractStore implements VersionedKeyValueStore<Bytes, byte[]> {
     /** In the names of metrics. */
     static final String SCOPE = "windrow";
 
+    /** So many versions are looked at for each that is written, in a step for so many writes. */
+    private static final int SWEEP_FACTOR = 4;
+    private static final int SWEEP_WRITES = 64;
     private static final byte ABSENT = 0;
     private static final byte PRESENT = 1;
 
     private final long retention;
     /** Written with the lock of the store, and read by queries of other threads. */
     private volatile long streamTime;
+    /** The version up to which the sweep has come; null before the first. */
+    private byte[] sweptTo;
+    private long writes;
     private Sensor expiredRecords;
 
     WindrowVersionedStore(String name, long retention) {
@@ -82,7 +88,9 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
     }
 
     @Override
-    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records) {}
+    void restoring(Collection<ConsumerRecord<byte[], byte[]>> records, Batch batch, Keyspace entries) {
+        expired(entries, SWEEP_FACTOR * records.size()).forEach(it -> batch.delete(entries, it));
+    }
 
     @Override
     void restore(ConsumerRecord<byte[], byte[]> record, Batch batch, Keyspace entries) {
@@ -125,27 +133,46 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         Optional<Entry> next = call(() -> entries.last(KeyRange.between(first(key), stored(key, timestamp))));
         write(() -> {
             database().put(stored(key, timestamp), packed(value));
-            removeExpired(entries, key);
+            if (++writes % SWEEP_WRITES == 0) {
+                expired(entries, SWEEP_FACTOR * SWEEP_WRITES).forEach(it -> database().put(it, null));
+            }
         });
         return next.isEmpty() ? PUT_RETURN_CODE_VALID_TO_UNDEFINED : timestampOf(next.get().key());
     }
 
-    /** Removes versions that were followed by another one when the history begins. */
-    private void removeExpired(Keyspace entries, byte[] key) {
-        Optional<Entry> oldest = entries.last(versions(key));
-        if (oldest.isEmpty() || timestampOf(oldest.get().key()) >= historyStart()) {
-            return;
-        }
+    /**
+     * What has expired of the next so many versions, over all keys and again from the first: versions that were followed by
+     * another one before the history, and the last one before it if it says that there was no value. More versions are looked
+     * at than are written, so what has expired is at most a part of what has not.
+     */
+    private List<byte[]> expired(Keyspace entries, int count) {
         List<byte[]> expired = new ArrayList<>();
-        try (Entries found = entries.entries(KeyRange.between(stored(key, historyStart()), end(key)))) {
-            // The first one is what the key was when the history begins. If that is nothing, it need not be said.
-            Entry first = found.next();
-            if (first.value()[0] == ABSENT) {
-                expired.add(first.key());
+        long start = historyStart();
+        try (Entries found = entries.entries(sweptTo == null ? KeyRange.all() : KeyRange.from(sweptTo))) {
+            int left = count;
+            for (; left > 0 && found.hasNext(); left--) {
+                Entry version = found.next();
+                byte[] stored = version.key();
+                boolean isFollowed = sweptTo != null && isOfSameKey(sweptTo, stored) && !Arrays.equals(sweptTo, stored)
+                        && timestampOf(sweptTo) <= start;
+                // A delete must not go before what it has deleted.
+                boolean isOldest = !found.hasNext() || !isOfSameKey(stored, found.peekKey());
+                boolean saysNothing = isOldest && version.value()[0] == ABSENT && timestampOf(stored) < start;
+                if (isFollowed || saysNothing) {
+                    expired.add(stored);
+                }
+                sweptTo = stored;
             }
-            found.forEachRemaining(it -> expired.add(it.key()));
+            if (left > 0) {
+                sweptTo = null;
+            }
         }
-        expired.forEach(it -> database().put(it, null));
+        return expired;
+    }
+
+    private static boolean isOfSameKey(byte[] one, byte[] other) {
+        return one.length == other.length
+                && Arrays.equals(one, 0, one.length - Long.BYTES, other, 0, other.length - Long.BYTES);
     }
 
     @Override

@@ -72,6 +72,11 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
         return ByteBuffer.wrap(key).getInt(key.length - Integer.BYTES);
     }
 
+    @Override
+    boolean keepsLast() {
+        return isByTime();
+    }
+
     /** The time comes first in the index, so that the order of keys is enough. */
     @Override
     byte[] ordered(byte[] key) {

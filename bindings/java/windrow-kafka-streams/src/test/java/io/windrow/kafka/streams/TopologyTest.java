@@ -39,9 +39,15 @@ class TopologyTest {
     @TempDir
     Path folder;
 
+    private Duration grace;
+    /** Null for Kafka's default. */
+    private Integer cache;
+
     @ParameterizedTest
-    @CsvSource({"default,1", "headers,2"})
-    void anApplicationHasTheSameResults(String format, long seed) {
+    @CsvSource({"default,1,20,", "headers,2,20,", "default,3,0,0", "default,4,60,0", "default,5,120,0"})
+    void anApplicationHasTheSameResults(String format, long seed, int grace, Integer cache) {
+        this.grace = Duration.ofSeconds(grace);
+        this.cache = cache;
         List<String> expected = results(BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class, format, seed);
         assertFalse(expected.isEmpty());
         assertEquals(expected, results(WindrowStoreSuppliers.class, format, seed));
@@ -56,6 +62,9 @@ class TopologyTest {
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, suppliers);
         properties.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, format);
+        if (cache != null) {
+            properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cache);
+        }
         Random random = new Random(seed);
         List<String> results = new ArrayList<>();
         try (TopologyTestDriver driver = new TopologyTestDriver(topology(properties), properties, Instant.EPOCH)) {
@@ -77,7 +86,7 @@ class TopologyTest {
         return results;
     }
 
-    private static Topology topology(Properties properties) {
+    private Topology topology(Properties properties) {
         StreamsBuilder builder = new StreamsBuilder(new org.apache.kafka.streams.TopologyConfig(new StreamsConfig(properties)));
         KStream<String, String> left = builder.stream("left");
         KStream<String, String> right = builder.stream("right");
@@ -85,20 +94,23 @@ class TopologyTest {
         KTable<String, String> rightTable = right.toTable(Materialized.as("right-table"));
         KGroupedStream<String, String> groups = left.filter((key, value) -> value != null).groupByKey();
         Duration minute = Duration.ofMinutes(1);
-        Duration grace = Duration.ofSeconds(20);
+        Duration gap = Duration.ofSeconds(20);
         to("count", groups.count().toStream());
         windowed("tumbling", groups.windowedBy(TimeWindows.ofSizeAndGrace(minute, grace)).count().toStream());
         windowed("hopping", groups.windowedBy(
                 TimeWindows.ofSizeAndGrace(minute, grace).advanceBy(Duration.ofSeconds(15))).count().toStream());
         windowed("closed", groups.windowedBy(TimeWindows.ofSizeAndGrace(minute, grace))
                 .emitStrategy(EmitStrategy.onWindowClose()).count().toStream());
+        windowed("closed hopping", groups.windowedBy(
+                TimeWindows.ofSizeAndGrace(minute, grace).advanceBy(Duration.ofSeconds(15)))
+                .emitStrategy(EmitStrategy.onWindowClose()).count().toStream());
         windowed("sliding", groups.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(minute, grace)).count().toStream());
-        windowed("session", groups.windowedBy(SessionWindows.ofInactivityGapAndGrace(grace, grace)).count().toStream());
-        windowed("closed session", groups.windowedBy(SessionWindows.ofInactivityGapAndGrace(grace, grace))
+        windowed("session", groups.windowedBy(SessionWindows.ofInactivityGapAndGrace(gap, grace)).count().toStream());
+        windowed("closed session", groups.windowedBy(SessionWindows.ofInactivityGapAndGrace(gap, grace))
                 .emitStrategy(EmitStrategy.onWindowClose()).count().toStream());
         to("join", leftTable.outerJoin(rightTable, (one, two) -> one + " and " + two).toStream());
         to("foreign", leftTable.leftJoin(rightTable, value -> value, (one, two) -> one + " of " + two).toStream());
-        to("streams", left.outerJoin(right, (one, two) -> one + " with " + two, JoinWindows.ofTimeDifferenceAndGrace(grace, grace)));
+        to("streams", left.outerJoin(right, (one, two) -> one + " with " + two, JoinWindows.ofTimeDifferenceAndGrace(gap, grace)));
         return builder.build(properties);
     }
 

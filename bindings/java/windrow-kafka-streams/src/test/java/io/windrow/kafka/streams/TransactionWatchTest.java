@@ -2,28 +2,39 @@ package io.windrow.kafka.streams;
 
 import static io.windrow.kafka.streams.Contexts.key;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.mockito.Mockito.mock;
 
 import java.nio.file.Path;
+import java.util.ConcurrentModificationException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.producer.MockProducer;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
+import org.apache.kafka.streams.internals.StreamsConfigUtils.ProcessingMode;
+import org.apache.kafka.streams.processor.TaskId;
+import org.apache.kafka.streams.processor.internals.ProcessorTopology;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
-import org.apache.kafka.streams.processor.internals.metrics.ThreadMetrics;
+import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
+import org.apache.kafka.streams.processor.internals.StreamsProducer;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.test.InternalMockProcessorContext;
-import org.apache.kafka.test.MockRecordCollector;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** After a kill a store has all transactions that it has seen committed, and nothing of the one after them. */
 class TransactionWatchTest {
-    private static final TopicPartition CHANGELOG = new TopicPartition("log", 0);
+    private static final TopicPartition CHANGELOG = new TopicPartition("application-counts-changelog", 0);
     private static final long OFFSET_UNKNOWN = -4;
 
     @TempDir
@@ -31,9 +42,41 @@ class TransactionWatchTest {
 
     /** What the producer of the thread has sent and the broker has acknowledged. */
     private final Map<TopicPartition, Long> acknowledged = new HashMap<>();
+    private final MockProducer<byte[], byte[]> producer = producer();
+    private final Count commits = new Count("txn-commit-time-ns-total");
+    private final Count aborts = new Count("txn-abort-time-ns-total");
     private String guarantee = StreamsConfig.EXACTLY_ONCE_V2;
-    private Sensor commits;
+    private boolean hasRace;
     private KeyValueStore<Bytes, byte[]> store;
+
+    private static MockProducer<byte[], byte[]> producer() {
+        return new MockProducer<>(true, null, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    /** A metric of the producer. */
+    private final class Count implements Metric {
+        private final MetricName name;
+        private double value;
+
+        Count(String name) {
+            this.name = new MetricName(name, "producer-metrics", "", Map.of());
+            producer.setMockMetrics(this.name, this);
+        }
+
+        void record() {
+            value += 1_000;
+        }
+
+        @Override
+        public MetricName metricName() {
+            return name;
+        }
+
+        @Override
+        public Object metricValue() {
+            return value;
+        }
+    }
 
     private void open() {
         if (store != null) {
@@ -41,14 +84,10 @@ class TransactionWatchTest {
         }
         Properties properties = StreamsTestUtils.getStreamsConfig();
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
-        RecordCollector collector = new MockRecordCollector() {
-            @Override
-            public Map<TopicPartition, Long> offsets() {
-                return Map.copyOf(acknowledged);
-            }
-        };
         InternalMockProcessorContext<Object, Object> context = new InternalMockProcessorContext<>(
                 folder.toFile(), Serdes.Bytes(), Serdes.ByteArray(), new StreamsConfig(properties)) {
+            private final RecordCollector collector = collector(this);
+
             @Override
             public String changelogFor(String store) {
                 return CHANGELOG.topic();
@@ -60,9 +99,25 @@ class TransactionWatchTest {
             }
         };
         Contexts.process(context, 0);
-        commits = ThreadMetrics.commitSensor(Thread.currentThread().getName(), context.metrics());
         store = WindrowStores.keyValueStore("counts").get();
         store.init(context, store);
+    }
+
+    private RecordCollector collector(InternalMockProcessorContext<Object, Object> context) {
+        LogContext log = new LogContext();
+        StreamsProducer streams = new StreamsProducer(producer, ProcessingMode.EXACTLY_ONCE_V2, Time.SYSTEM, log);
+        return new RecordCollectorImpl(
+                log, new TaskId(0, 0), streams, new DefaultProductionExceptionHandler(), context.metrics(),
+                mock(ProcessorTopology.class)) {
+            @Override
+            public Map<TopicPartition, Long> offsets() {
+                if (hasRace) {
+                    hasRace = false;
+                    throw new ConcurrentModificationException();
+                }
+                return Map.copyOf(acknowledged);
+            }
+        };
     }
 
     /** A write, and its record for the changelog. */
@@ -130,6 +185,51 @@ class TransactionWatchTest {
         open();
         assertEquals("1", contents());
         assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** What was aborted stays in the store until it is opened again, and so nothing may be committed. */
+    @Test
+    void nothingIsCommittedAfterAnAbort() {
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        aborts.record();
+        put(3);
+        commits.record();
+        put(4);
+        store.commit(Map.of(CHANGELOG, 4L));
+        open();
+        assertEquals("1", contents());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** Kafka commits the stores of a task whose transaction has failed, before it wipes the task. */
+    @Test
+    void aCommitOfKafkaCountsOnlyIfTheTransactionIsCommitted() {
+        open();
+        put(1);
+        commits.record();
+        store.commit(Map.of(CHANGELOG, 1L));
+        put(2);
+        store.commit(Map.of(CHANGELOG, 2L));
+        open();
+        assertEquals("1", contents());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** Kafka's map of offsets is changed by another thread. */
+    @Test
+    void aRaceForTheOffsetsIsNoError() {
+        open();
+        put(1);
+        commits.record();
+        hasRace = true;
+        put(2);
+        assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+        commits.record();
+        put(3);
+        assertEquals(2, store.committedOffset(CHANGELOG));
     }
 
     /** Without exactly-once Kafka commits the store itself. */

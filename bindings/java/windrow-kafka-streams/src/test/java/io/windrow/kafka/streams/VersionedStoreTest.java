@@ -106,6 +106,23 @@ class VersionedStoreTest {
         rocks.close();
     }
 
+    /** Keys that are written once and deleted leave nothing when their history is over. */
+    @Test
+    void deletedKeysAreForgotten() {
+        WindrowVersionedStore store = new WindrowVersionedStore("store", RETENTION.toMillis());
+        Path task = folder.resolve("own");
+        assertTrue(task.toFile().mkdirs());
+        store.init(Contexts.in(task.toFile()), store);
+        for (int i = 0; i < 5_000; i++) {
+            store.put(key("order " + i), new byte[] {1}, i * 100L);
+            store.delete(key("order " + i), i * 100L + 50);
+        }
+        long live = 2 * RETENTION.toMillis() / 100;
+        long entries = store.database().entries().count(io.windrow.KeyRange.all());
+        assertTrue(entries < 2 * live, () -> entries + " entries, where " + live + " are in the history");
+        store.close();
+    }
+
     @Test
     void whatWasNotCommittedIsGone() {
         VersionedBytesStore store = open(own(), "own");
