@@ -65,11 +65,13 @@ pub(crate) fn run(args: &LogArgs, output: &mut Output) -> Result<Outcome> {
     }
     let passed = args.last.map_or(0, |last| lines.len().saturating_sub(last));
     show(&lines[passed..], output)?;
-    while args.follow {
-        thread::sleep(LOOK_INTERVAL);
-        lines.clear();
-        reader.read(&mut lines)?;
-        show(&lines, output)?;
+    if args.follow {
+        loop {
+            thread::sleep(LOOK_INTERVAL);
+            lines.clear();
+            reader.read(&mut lines)?;
+            show(&lines, output)?;
+        }
     }
     Ok(Outcome::Done)
 }

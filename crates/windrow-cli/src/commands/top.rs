@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ratatui::DefaultTerminal;
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Rect;
 use windrow::{Error, Result};
@@ -126,7 +126,7 @@ fn is_end(key: &KeyEvent) -> bool {
 fn picture(view: &View) -> String {
     let mut buffer = Buffer::empty(Rect::new(0, 0, WIDTH, HEIGHT));
     screen::draw(view, buffer.area, &mut buffer);
-    let cells: Vec<&str> = buffer.content.iter().map(|cell| cell.symbol()).collect();
+    let cells: Vec<&str> = buffer.content.iter().map(Cell::symbol).collect();
     let rows = cells.chunks(usize::from(WIDTH));
     let rows = rows.map(|row| row.concat().trim_end().to_owned());
     rows.collect::<Vec<_>>().join("\n").trim_end().to_owned()

@@ -104,7 +104,7 @@ fn stored(folder: &Path) -> Result<String> {
         name.ends_with("_total")
     };
     let gauges = text.lines().filter(|line| !is_counter(line));
-    Ok(gauges.map(|line| format!("{line}\n")).collect())
+    Ok(gauges.flat_map(|line| [line, "\n"]).collect())
 }
 
 /// Whether the process that has written the status still does.
