@@ -4,12 +4,14 @@ const { AbstractLevel } = require('abstract-level')
 const fs = require('fs/promises')
 const backups = require('./lib/backups')
 const native = require('./lib/native')
+const { Changes, Consumer, checkName, checkSequence } = require('./lib/changes')
 const { ChainedBatch } = require('./lib/chained-batch')
 const { errorWith } = require('./lib/errors')
 const { Iterator } = require('./lib/iterator')
 const { openOptions } = require('./lib/options')
 const { PackedWriter, packKeys, part, unpackValues } = require('./lib/packed')
 const { range } = require('./lib/range')
+const { secondaries } = require('./lib/secondary')
 const { Snapshot } = require('./lib/snapshot')
 
 class WindrowLevel extends AbstractLevel {
@@ -34,6 +36,10 @@ class WindrowLevel extends AbstractLevel {
         flush: true,
         checkpoint: true,
         backup: true,
+        changes: true,
+        consumer: true,
+        consumers: true,
+        removeConsumer: true,
         verify: true,
         stats: true
       }
@@ -46,8 +52,12 @@ class WindrowLevel extends AbstractLevel {
   }
 
   async _open (options) {
+    this.#native = await this._openNative(options)
+  }
+
+  async _openNative (options) {
     if (options.createIfMissing) await fs.mkdir(this.#location, { recursive: true })
-    this.#native = await native.open(this.#location, openOptions(options))
+    return native.open(this.#location, openOptions(options))
   }
 
   async _close () {
@@ -158,6 +168,26 @@ class WindrowLevel extends AbstractLevel {
     return backups.run(to, (native) => this.#call(() => this.#native.backup(native)))
   }
 
+  changes (from, options) {
+    checkSequence(from, 'from')
+    return new Changes(this, () => this.#call(() => this.#native.changes(from)), options)
+  }
+
+  async consumer (name) {
+    checkName(name)
+    const consumer = await this.#call(() => this.#native.consumer(name))
+    return new Consumer(this, name, consumer, (call) => this.#call(call))
+  }
+
+  async consumers () {
+    return this.#call(() => this.#native.consumers())
+  }
+
+  async removeConsumer (name) {
+    checkName(name)
+    return this.#call(() => this.#native.removeConsumer(name))
+  }
+
   async verify () {
     return this.#call(() => this.#native.verify())
   }
@@ -199,5 +229,23 @@ function startEnd (given, options) {
   return options ?? {}
 }
 
+// A state of a secondary: a database of the addon that is open already. It is open until its first close.
+class State extends WindrowLevel {
+  #state
+
+  constructor (location, options, state) {
+    super(location, options)
+    this.#state = state
+  }
+
+  async _openNative () {
+    const state = this.#state
+    this.#state = null
+    if (state === null) throw errorWith('LEVEL_NOT_SUPPORTED', 'A state of a secondary is opened once')
+    return state
+  }
+}
+
 exports.WindrowLevel = WindrowLevel
+exports.Secondary = secondaries((location, options, state) => new State(location, options, state))
 exports.Backups = backups.Backups

@@ -15,6 +15,7 @@
 
 mod answers;
 mod backups;
+mod changes;
 mod database;
 mod errors;
 mod input;
@@ -23,5 +24,6 @@ mod options;
 mod owner;
 mod packed;
 mod registry;
+mod secondary;
 mod snapshot;
 mod work;

@@ -2,6 +2,9 @@
 //!
 //! - Keys: for each its length, and the key.
 //! - Writes: for each the length of the key, that of the value and one, or zero for a removal; then the key and the value.
+//! - Writes of a change: for each its kind (0 put, 1 removal, 2 merge, 3 range), the position of its keyspace, the length of the
+//!   key, and that of the value and one, or zero if there is none; when it expires as a number of eight bytes, in milliseconds
+//!   since 1970, or zero; then the key and the value. The value of a range is the key behind it.
 //! - Values: for each its length and one, or zero if there is none; then the value.
 //! - Entries: twice their number, and one if they are the last ones; then for each both lengths, the key and the value.
 //!
@@ -9,13 +12,15 @@
 //!
 //! Concurrency: no state.
 
+use std::time::Duration;
+
 use windrow::{Error, Result};
 
 /// The most bytes that one answer has.
 const ANSWER_BYTES_MAX: usize = 2 << 30;
 
 /// A key, and its value if the write is no removal.
-type Write<'a> = (&'a [u8], Option<&'a [u8]>);
+type KeyAndValue<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// The keys or writes of a buffer.
 pub(crate) struct Reader<'a>(&'a [u8]);
@@ -35,7 +40,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next write, if there is one.
-    pub(crate) fn write(&mut self) -> Result<Option<Write<'a>>> {
+    pub(crate) fn write(&mut self) -> Result<Option<KeyAndValue<'a>>> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -84,6 +89,51 @@ impl Values {
                 self.0.extend_from_slice(value);
             }
         }
+        Ok(())
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// A write of a change.
+pub(crate) struct Write<'a> {
+    pub(crate) kind: u8,
+    /// The position of its keyspace.
+    pub(crate) keyspace: usize,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Option<&'a [u8]>,
+    /// When it expires, since 1970.
+    pub(crate) expires_at: Option<Duration>,
+}
+
+/// Writes of a change, one after the other.
+#[derive(Default)]
+pub(crate) struct Writes(Vec<u8>);
+
+impl Writes {
+    /// Adds a write.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if all together are too long for one buffer.
+    pub(crate) fn push(&mut self, write: &Write<'_>) -> Result<()> {
+        let value = write.value.unwrap_or_default();
+        if self.0.len() + write.key.len() + value.len() > ANSWER_BYTES_MAX {
+            let message = "the writes of the change have more than 2 GiB";
+            return Err(Error::invalid_argument(message));
+        }
+        let length = write.value.map_or(0, |value| value.len() + 1);
+        for part in [write.kind.into(), write.keyspace, write.key.len(), length] {
+            self.0.extend_from_slice(&number(part));
+        }
+        let milliseconds = write
+            .expires_at
+            .map_or(0, |since_1970| since_1970.as_millis());
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+        self.0.extend_from_slice(&milliseconds.to_le_bytes());
+        self.0.extend_from_slice(write.key);
+        self.0.extend_from_slice(value);
         Ok(())
     }
 

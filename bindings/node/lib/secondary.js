@@ -1,0 +1,71 @@
+'use strict'
+
+const native = require('./native')
+const { errorWith } = require('./errors')
+const { openOptions } = require('./options')
+
+/** Makes the class: `state` makes a database of a function that opens the addon's. */
+function secondaries (state) {
+  return class Secondary {
+    #location
+    #options
+    // The addon's secondary, until the close.
+    #native = null
+
+    static async open (location, options) {
+      if (typeof location !== 'string' || location === '') {
+        throw new TypeError("The argument 'location' must be a non-empty string")
+      }
+      const secondary = new Secondary()
+      secondary.#location = location
+      secondary.#options = options ?? {}
+      secondary.#native = await native.openSecondary(location, openOptions(secondary.#options))
+      return secondary
+    }
+
+    get location () {
+      return this.#location
+    }
+
+    async database () {
+      return this.#state((native) => native.database())
+    }
+
+    async catchUp () {
+      return this.#state((native) => native.catchUp())
+    }
+
+    async follow (seconds) {
+      if (typeof seconds !== 'number' || !(seconds >= 0)) {
+        throw new TypeError("The argument 'seconds' must be a number that is not negative")
+      }
+      await this.#opened().follow(seconds * 1000)
+    }
+
+    async close () {
+      const opened = this.#native
+      this.#native = null
+      await opened?.close()
+    }
+
+    async [Symbol.asyncDispose] () {
+      return this.close()
+    }
+
+    async #state (call) {
+      const opened = await call(this.#opened())
+      const db = state(this.#location, this.#options, opened)
+      await db.open()
+      return db
+    }
+
+    #opened () {
+      if (this.#native === null) {
+        throw errorWith('LEVEL_SECONDARY_NOT_OPEN', 'Secondary is not open')
+      }
+      return this.#native
+    }
+  }
+}
+
+module.exports = { secondaries }
