@@ -22,6 +22,8 @@ type Options struct {
 	ErrorIfExists bool
 	// Sync makes writes that name no durability survive a power failure.
 	Sync bool
+	// UpToDamage makes an open go on with the commits before damage of the write-ahead log, and gives up those behind it.
+	UpToDamage bool
 	// Unmapped makes reads take blocks by system calls into Windrow's own cache, and not from memory maps. A device error
 	// under a map can end the process.
 	Unmapped bool
@@ -161,6 +163,7 @@ func (options *Options) build() (*C.windrow_options, error) {
 	C.windrow_options_set_create_if_missing(made, C.bool(!options.ErrorIfMissing))
 	C.windrow_options_set_error_if_exists(made, C.bool(options.ErrorIfExists))
 	C.windrow_options_set_sync(made, C.bool(options.Sync))
+	C.windrow_options_set_up_to_damage(made, C.bool(options.UpToDamage))
 	C.windrow_options_set_mapped(made, C.bool(!options.Unmapped))
 	if options.LockTimeout != 0 {
 		C.windrow_options_set_lock_timeout(made, milliseconds(options.LockTimeout))

@@ -64,6 +64,15 @@ maven() {
     fi
 }
 
+# streams: builds the module for Kafka Streams. "$classpath" has all that an application and a broker need, and "$testpath" the
+# programs of the tests, too.
+streams() {
+    library
+    maven test-compile org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath "-Dmdep.outputFile=$work/classpath"
+    classpath=$made/windrow-kafka-streams/classes:$(cat "$work/classpath")
+    testpath=$made/windrow-kafka-streams/test-classes:$classpath
+}
+
 # passed MODULE [BEGINNING]: says how many tests of a module have passed, of all classes or of those whose names begin so.
 passed() {
     cat "$made/$1"/surefire-reports/TEST-${2:-}*.xml | sed -nE 's/.*<testsuite .* tests="([0-9]+)".*/\1/p' | awk '{ sum += $1 } END { print sum + 0 }'

@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
-# An application of Kafka Streams on Windrow against a broker of Kafka: it processes exactly once, is killed while it restores
-# and while it works, and its results are compared with a plain computation.
+# An application of Kafka Streams on Windrow against a broker of Kafka: it processes exactly once in one or more instances, is
+# killed while it restores and while it works, and its results are compared with a plain computation.
 #
-# WINDROW_SEED is the seed of the events and the kills, WINDROW_KILLS the number of kills, WINDROW_PORT the first of two ports.
+# Arguments are NAME=VALUE: seed (of the events and the kills), kills, instances, standbys, threads, copies (of the topology),
+# partitions, events (of a round), keys, port (the first of two).
 source "$(dirname "$0")/common.sh"
-library
-maven test-compile org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath "-Dmdep.outputFile=$work/classpath"
-classes=$made/windrow-kafka-streams
-java -Xmx256m -cp "$classes/test-classes:$classes/classes:$(cat "$work/classpath")" io.windrow.kafka.streams.endtoend.EndToEnd \
-    "$fast/end-to-end" "${WINDROW_SEED:-1}" "${WINDROW_KILLS:-5}" "${WINDROW_PORT:-29092}" || {
-    tail -n 50 "$fast/end-to-end/application.log"
+streams
+java -Xmx256m -cp "$testpath" io.windrow.kafka.streams.endtoend.EndToEnd "folder=$fast/end-to-end" "$@" || {
+    grep -hE 'WARN|ERROR|Exception' "$fast/end-to-end/application.log" | tail -n 50
     exit 1
 }

@@ -1,6 +1,7 @@
 import {
-  AbstractBatchOperation,
+  AbstractBatchDelOperation,
   AbstractBatchOptions,
+  AbstractBatchPutOperation,
   AbstractChainedBatch,
   AbstractChainedBatchWriteOptions,
   AbstractClearOptions,
@@ -8,6 +9,8 @@ import {
   AbstractDelOptions,
   AbstractGetManyOptions,
   AbstractGetOptions,
+  AbstractHasManyOptions,
+  AbstractHasOptions,
   AbstractIterator,
   AbstractIteratorOptions,
   AbstractLevel,
@@ -18,26 +21,27 @@ import {
 } from 'abstract-level'
 
 /**
- * An ordered, persistent key-value store in a folder, as an abstract-level database.
+ * The entries of a keyspace, as an abstract-level database: what a database and its other keyspaces have in common.
  *
  * @template KDefault The type of keys of calls that name no encoding.
  * @template VDefault The type of values of calls that name no encoding.
  */
-export class WindrowLevel<KDefault = string, VDefault = string>
+declare abstract class Entries<KDefault, VDefault>
   extends AbstractLevel<string | Buffer | Uint8Array, KDefault, VDefault> {
-  /**
-   * @param location The folder of the database.
-   * @param options Those of {@link open}, and encodings.
-   */
-  constructor (location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
-
-  /** The folder of the database. */
-  get location (): string
-
-  open (options?: OpenOptions): Promise<void>
+  get (key: KDefault): Promise<VDefault | undefined>
+  get<K = KDefault, V = VDefault> (key: K, options: GetOptions<K, V>): Promise<V | undefined>
 
   getSync (key: KDefault): VDefault | undefined
   getSync<K = KDefault, V = VDefault> (key: K, options: AbstractGetOptions<K, V>): V | undefined
+
+  getMany (keys: KDefault[]): Promise<Array<VDefault | undefined>>
+  getMany<K = KDefault, V = VDefault> (keys: K[], options: GetManyOptions<K, V>): Promise<Array<V | undefined>>
+
+  has (key: KDefault): Promise<boolean>
+  has<K = KDefault> (key: K, options: HasOptions<K>): Promise<boolean>
+
+  hasMany (keys: KDefault[]): Promise<boolean[]>
+  hasMany<K = KDefault> (keys: K[], options: HasManyOptions<K>): Promise<boolean[]>
 
   put (key: KDefault, value: VDefault): Promise<void>
   put<K = KDefault, V = VDefault> (key: K, value: V, options: PutOptions<K, V>): Promise<void>
@@ -45,9 +49,10 @@ export class WindrowLevel<KDefault = string, VDefault = string>
   del (key: KDefault): Promise<void>
   del<K = KDefault> (key: K, options: DelOptions<K>): Promise<void>
 
-  batch (operations: Array<AbstractBatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
+  /** Makes all operations as one write. Those with a keyspace as `sublevel` are of this keyspace. */
+  batch (operations: Array<BatchOperation<typeof this, KDefault, VDefault>>): Promise<void>
   batch<K = KDefault, V = VDefault> (
-    operations: Array<AbstractBatchOperation<typeof this, K, V>>,
+    operations: Array<BatchOperation<typeof this, K, V>>,
     options: BatchOptions<K, V>
   ): Promise<void>
   batch (): ChainedBatch<typeof this, KDefault, VDefault>
@@ -65,6 +70,17 @@ export class WindrowLevel<KDefault = string, VDefault = string>
   snapshot (): Snapshot
 
   /**
+   * Writes an operand, which the merge operator of the keyspace folds into the value of the key: see
+   * {@link OpenOptions.mergeOperator}.
+   */
+  merge (key: KDefault, operand: VDefault): Promise<void>
+  merge<K = KDefault, V = VDefault> (key: K, operand: V, options: MergeOptions<K, V>): Promise<void>
+
+  /** When the entry of the key expires: `null` for never, and `undefined` if there is none. */
+  expiresAt (key: KDefault): Promise<Date | null | undefined>
+  expiresAt<K = KDefault> (key: K, options: StartEndOptions<K>): Promise<Date | null | undefined>
+
+  /**
    * About how many bytes of files hold the entries from `start` to before `end`. Entries that were written lately are in
    * memory and count nothing.
    */
@@ -74,6 +90,41 @@ export class WindrowLevel<KDefault = string, VDefault = string>
   /** Rewrites the entries from `start` to `end` without what was replaced or removed. */
   compactRange (start: KDefault, end: KDefault): Promise<void>
   compactRange<K = KDefault> (start: K, end: K, options: StartEndOptions<K>): Promise<void>
+}
+
+/** An ordered, persistent key-value store in a folder, as an abstract-level database. */
+export class WindrowLevel<KDefault = string, VDefault = string> extends Entries<KDefault, VDefault> {
+  /**
+   * @param location The folder of the database.
+   * @param options Those of {@link open}, and encodings.
+   */
+  constructor (location: string, options?: DatabaseOptions<KDefault, VDefault> | undefined)
+
+  /** The folder of the database. */
+  get location (): string
+
+  open (options?: OpenOptions): Promise<void>
+
+  /**
+   * A keyspace beside that of the database: entries and options of its own. A missing one is created. It opens with the
+   * database, and closes with it. It does not have the empty key.
+   */
+  keyspace<K = string, V = string> (name: string, options?: KeyspaceOpenOptions<K, V> | undefined): Keyspace<K, V>
+
+  /** The names of all keyspaces but that of the database. */
+  keyspaceNames (): Promise<string[]>
+
+  /** Drops a keyspace with all its entries. */
+  dropKeyspace (name: string): Promise<void>
+
+  /** Begins a transaction. Calls with it as the option `transaction` are of it. */
+  transaction (options?: TransactionOptions | undefined): Promise<Transaction>
+
+  /**
+   * Runs `work` with a transaction and commits it. After a conflict or a deadlock it begins again, up to 200 times. Gives
+   * what `work` gives.
+   */
+  transact<T> (work: (transaction: Transaction) => T | Promise<T>, options?: TransactOptions | undefined): Promise<T>
 
   /** Makes all writes so far durable: they survive a power failure. */
   persist (): Promise<void>
@@ -117,6 +168,87 @@ export class WindrowLevel<KDefault = string, VDefault = string>
   /** Removes the database in this folder, and the folder if nothing else is in it. */
   static destroy (location: string): Promise<void>
 }
+
+/** A keyspace of a database beside that of the database itself. */
+export class Keyspace<KDefault = string, VDefault = string> extends Entries<KDefault, VDefault> {
+  private constructor ()
+
+  /** Its name. */
+  get name (): string
+
+  /** The database that it is of. */
+  get database (): WindrowLevel<any, any>
+}
+
+/** Options of {@link WindrowLevel.keyspace}. */
+export interface KeyspaceOpenOptions<K, V> extends AbstractDatabaseOptions<K, V> {
+  /** Options of the keyspace, recorded in the database. Those that are not here stay as they are. */
+  keyspace?: KeyspaceOptions | undefined
+}
+
+/**
+ * Reads and writes that commit as one, or not at all: calls of the database, its keyspaces and sublevels that have the
+ * transaction as an option. They see the state at its beginning, with its own writes over it. One call at a time works, and
+ * later ones wait for their turn. `rollback`, and the close of the database, discard the writes.
+ */
+export class Transaction {
+  private constructor ()
+
+  /** The database. */
+  get db (): WindrowLevel<any, any>
+
+  /** Marks the present state of writes and locks. */
+  savepoint (): Promise<Savepoint>
+
+  /** Discards what was written and locked since the savepoint. */
+  rollbackTo (savepoint: Savepoint): Promise<void>
+
+  /**
+   * Makes the writes visible, and ends the transaction in any case. If another write has changed what the transaction
+   * depends on, it fails with `LEVEL_CONFLICT`, and nothing was written.
+   */
+  commit (options?: WriteOptions | undefined): Promise<void>
+
+  /** Discards the writes. It does nothing after the end. */
+  rollback (): Promise<void>
+
+  /** As {@link rollback}. */
+  close (): Promise<void>
+
+  [Symbol.asyncDispose] (): Promise<void>
+}
+
+/** A state of a transaction, for {@link Transaction.rollbackTo}. */
+export interface Savepoint {
+  readonly constructor: Function
+}
+
+/** Options of {@link WindrowLevel.transaction}. */
+export interface TransactionOptions {
+  /**
+   * What a commit without locks depends on: all that was read, or the keys alone that were written or read for an update.
+   *
+   * @defaultValue `'serializable'`
+   */
+  isolation?: 'serializable' | 'snapshot' | undefined
+
+  /**
+   * Whether the transaction locks the keys that it writes or reads for an update, and waits for others that have them.
+   *
+   * @defaultValue `false`
+   */
+  locking?: boolean | undefined
+
+  /**
+   * How many seconds it waits for a lock. Then the call fails with `LEVEL_TIMED_OUT`.
+   *
+   * @defaultValue `1`
+   */
+  timeout?: number | undefined
+}
+
+/** Options of {@link WindrowLevel.transact}. */
+export interface TransactOptions extends TransactionOptions, WriteOptions {}
 
 /**
  * The changes of a database in the order of the commits: each comes once, when readers can see it and it is durable. Reads take
@@ -204,7 +336,7 @@ export interface BatchChange {
   writes: ChangeWrite[]
 }
 
-/** A keyspace that other programs have created or dropped. The entries of this package are in `default`. */
+/** A keyspace that was created or dropped. */
 export interface KeyspaceChange {
   type: 'keyspaceCreated' | 'keyspaceDropped'
   sequence: number
@@ -384,6 +516,9 @@ export interface OpenOptions extends AbstractOpenOptions {
    */
   cacheBytes?: number | undefined
 
+  /** What an open does if the log of writes is damaged: fail, or go on with the commits before the damage. */
+  recovery?: 'strict' | 'up-to-damage' | undefined
+
   /** How reads get blocks. */
   blockSource?: 'mapped' | 'buffered' | undefined
 
@@ -413,7 +548,20 @@ export interface OpenOptions extends AbstractOpenOptions {
 
   /** Options of the keyspace, recorded in the database. Those that are not here stay as they are. */
   keyspace?: KeyspaceOptions | undefined
+
+  /** The operator that folds operands of the database into values, by its name. The database records it. */
+  mergeOperator?: MergeOperator | undefined
+
+  /** The operators of other keyspaces, by the names of these. */
+  mergeOperators?: Record<string, MergeOperator> | undefined
 }
+
+/**
+ * The name of a ready operator: `windrow.add_u64.wrapping`, `windrow.add_u64.saturating` and the same with `i64` for sums of
+ * numbers of 8 bytes, little-endian; `windrow.least`; `windrow.greatest`; `windrow.append.` and the bytes of a separator in
+ * hexadecimal digits; `windrow.id_set.` and a number of bytes.
+ */
+export type MergeOperator = string
 
 /** Options of the keyspace. */
 export interface KeyspaceOptions {
@@ -449,19 +597,66 @@ export interface WriteOptions {
   sync?: boolean | undefined
 }
 
-export interface PutOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions {}
-export interface DelOptions<K> extends AbstractDelOptions<K>, WriteOptions {}
-export interface BatchOptions<K, V> extends AbstractBatchOptions<K, V>, WriteOptions {}
-export interface ClearOptions<K> extends AbstractClearOptions<K>, WriteOptions {}
-export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions {}
+/** The option of calls that may be of a transaction. */
+export interface InTransaction {
+  /** The transaction of the call. */
+  transaction?: Transaction | undefined
+}
+
+/** Options of reads in a transaction. */
+export interface ReadInTransaction extends InTransaction {
+  /**
+   * Whether the commit depends on the key under each isolation. A locking transaction locks the key first, and reads its
+   * newest value.
+   *
+   * @defaultValue `false`
+   */
+  forUpdate?: boolean | undefined
+}
+
+/** The option of values that expire. */
+export interface Expiring {
+  /** After how many seconds the value expires. Without it, the default of the keyspace holds. */
+  ttl?: number | undefined
+}
+
+export interface PutOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions, InTransaction, Expiring {}
+export interface DelOptions<K> extends AbstractDelOptions<K>, WriteOptions, InTransaction {}
+export interface BatchOptions<K, V> extends AbstractBatchOptions<K, V>, WriteOptions, InTransaction, Expiring {}
+export interface ClearOptions<K> extends AbstractClearOptions<K>, WriteOptions, InTransaction {}
+export interface ChainedBatchWriteOptions extends AbstractChainedBatchWriteOptions, WriteOptions, InTransaction {}
+export interface MergeOptions<K, V> extends AbstractPutOptions<K, V>, WriteOptions, InTransaction {}
+
+/** The place of an operation, if it is not the database of the batch: a sublevel of it, or a keyspace or a sublevel of one. */
+export interface InSublevel {
+  sublevel?: AbstractLevel<any, any, any> | undefined
+}
+
+/** An operation of a batch. A value may have a time to live. */
+export type BatchOperation<TDatabase, K, V> =
+  (Omit<AbstractBatchPutOperation<TDatabase, K, V>, 'sublevel'> & InSublevel & Expiring) |
+  (Omit<AbstractBatchDelOperation<TDatabase, K>, 'sublevel'> & InSublevel)
+
+/** Options of operations of a chained batch. */
+export type PlaceOptions<K, V> = AbstractPutOptions<K, V> & InSublevel
 
 export class ChainedBatch<TDatabase, KDefault, VDefault>
   extends AbstractChainedBatch<TDatabase, KDefault, VDefault> {
+  put (key: KDefault, value: VDefault): this
+  put<K = KDefault, V = VDefault> (key: K, value: V, options: PlaceOptions<K, V> & Expiring): this
+
+  /** Adds an operand. */
+  merge (key: KDefault, operand: VDefault): this
+  merge<K = KDefault, V = VDefault> (key: K, operand: V, options: PlaceOptions<K, V>): this
+
+  /** Adds the removal of the entries in a range, or of all. */
+  clearRange<K = KDefault> (options?: RangeOptions<K> & PlaceOptions<K, unknown>): this
+
   write (options?: ChainedBatchWriteOptions): Promise<void>
 }
 
 /** Options of iterators. */
-export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & {
+export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & InTransaction & {
   /**
    * An iterator reads no more entries at once after this many bytes.
    *
@@ -472,8 +667,19 @@ export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & {
 
 export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V>
 
-export type GetOptions<K, V> = AbstractGetOptions<K, V>
-export type GetManyOptions<K, V> = AbstractGetManyOptions<K, V>
+export type GetOptions<K, V> = AbstractGetOptions<K, V> & ReadInTransaction
+export type GetManyOptions<K, V> = AbstractGetManyOptions<K, V> & ReadInTransaction
+export type HasOptions<K> = AbstractHasOptions<K> & ReadInTransaction
+export type HasManyOptions<K> = AbstractHasManyOptions<K> & ReadInTransaction
+
+/** Bounds of a range of keys. */
+export interface RangeOptions<K> {
+  gt?: K | undefined
+  gte?: K | undefined
+  lt?: K | undefined
+  lte?: K | undefined
+}
+
 export class Snapshot extends AbstractSnapshot {
   private constructor ()
 
@@ -486,3 +692,5 @@ export interface StartEndOptions<K> {
   /** The encoding of `start` and `end`. */
   keyEncoding?: string | Transcoder.PartialEncoder<K> | undefined
 }
+
+export {}

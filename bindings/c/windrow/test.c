@@ -155,6 +155,7 @@ static windrow_database* test_open(void) {
   windrow_options_set_create_if_missing(options, false);
   windrow_options_set_error_if_exists(options, true);
   windrow_options_set_sync(options, true);
+  windrow_options_set_up_to_damage(options, false);
   windrow_options_set_mapped(options, false);
   windrow_options_set_lock_timeout(options, 50);
   windrow_options_set_memory_budget(options, 64 << 20);

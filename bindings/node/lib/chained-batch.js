@@ -1,36 +1,95 @@
 'use strict'
 
 const { AbstractChainedBatch } = require('abstract-level')
-const { PackedWriter } = require('./packed')
+const { errorWith } = require('./errors')
 
 class ChainedBatch extends AbstractChainedBatch {
-  #writes = new PackedWriter()
+  #writes
   #write
+  // How many operations abstract-level does not know.
+  #others = 0
 
-  /** `write` takes packed writes and options. */
-  constructor (db, write) {
+  /** `write` takes the writes and options. */
+  constructor (db, writes, write) {
     super(db)
+    this.#writes = writes
     this.#write = write
   }
 
-  _put (key, value) {
-    this.#writes.addPut(key, value)
+  get length () {
+    return super.length + this.#others
   }
 
-  _del (key) {
-    this.#writes.addDel(key)
+  _put (key, value, options) {
+    this.#writes.put(key, value, options)
+  }
+
+  _del (key, options) {
+    this.#writes.del(key, options)
+  }
+
+  // abstract-level 3.1 removes the key from the database of the batch if the sublevel is of another one.
+  del (key, options) {
+    const sublevel = options?.sublevel ?? this.db
+    if (sublevel === this.db || sublevel.db === this.db) return super.del(key, options)
+    const { level, keyEncoding } = this.#level(options)
+    level._assertValidKey(key)
+    this.#writes.del(keyEncoding.encode(key), { sublevel: level, keyEncoding: keyEncoding.format })
+    this.#others++
+    return this
+  }
+
+  merge (key, operand, options) {
+    const { level, keyEncoding } = this.#level(options)
+    const valueEncoding = level.valueEncoding(options?.valueEncoding)
+    level._assertValidKey(key)
+    level._assertValidValue(operand)
+    const place = { sublevel: level, keyEncoding: keyEncoding.format }
+    this.#writes.merge(keyEncoding.encode(key), valueEncoding.encode(operand), place)
+    this.#others++
+    return this
+  }
+
+  clearRange (options) {
+    const { level, keyEncoding } = this.#level(options)
+    const bounds = {}
+    for (const name of ['gt', 'gte', 'lt', 'lte']) {
+      if (options?.[name] !== undefined) bounds[name] = keyEncoding.encode(options[name])
+    }
+    this.#writes.clearRange(bounds, { sublevel: level, keyEncoding: keyEncoding.format })
+    this.#others++
+    return this
   }
 
   _clear () {
     this.#writes.clear()
+    this.#others = 0
+  }
+
+  async write (options) {
+    // Without operations that it knows, abstract-level writes nothing.
+    if (super.length > 0 || this.#others === 0) return super.write(options)
+    try {
+      await this._write(options ?? {})
+    } finally {
+      await this.close()
+    }
   }
 
   async _write (options) {
-    return this.#write(this.#writes.bytes, options)
+    return this.#write(this.#writes, options)
   }
 
   async _close () {
     this.#writes = null
+    this.#others = 0
+  }
+
+  // Where a write goes that abstract-level does not know.
+  #level (options) {
+    if (this.#writes === null) throw errorWith('LEVEL_BATCH_NOT_OPEN', 'Batch is not open')
+    const level = options?.sublevel ?? this.db
+    return { level, keyEncoding: level.keyEncoding(options?.keyEncoding) }
   }
 }
 

@@ -1,7 +1,9 @@
 'use strict'
 
+const { checkWhole, milliseconds } = require('./checks')
 const { errorWith } = require('./errors')
 const { unpackWrites } = require('./packed')
+const { kCall } = require('./symbols')
 
 // The longest wait of the addon by one call: setTimeout has no longer ones either.
 const WAIT_MS_MAX = 0x7fffffff
@@ -23,7 +25,7 @@ class Changes {
 
   constructor (db, open, options) {
     const { timeout = 0, signal } = options ?? {}
-    this.#timeout = milliseconds(timeout)
+    this.#timeout = milliseconds(timeout, 'timeout')
     this.#signal = signal
     this.#db = db
     this.#open = open
@@ -32,7 +34,7 @@ class Changes {
 
   /** The next change, or undefined if there was none in so many seconds. */
   async wait (timeout = Infinity, options) {
-    return this.#next(milliseconds(timeout), options?.signal)
+    return this.#next(milliseconds(timeout, 'timeout'), options?.signal)
   }
 
   async * [Symbol.asyncIterator] () {
@@ -106,14 +108,11 @@ class Consumer {
   #db
   #name
   #native
-  #run
 
-  /** `run` makes a call when the database is open. */
-  constructor (db, name, native, run) {
+  constructor (db, name, native) {
     this.#db = db
     this.#name = name
     this.#native = native
-    this.#run = run
   }
 
   get name () {
@@ -121,16 +120,16 @@ class Consumer {
   }
 
   changes (options) {
-    return new Changes(this.#db, () => this.#run(() => this.#native.changes()), options)
+    return new Changes(this.#db, () => this.#db[kCall](() => this.#native.changes()), options)
   }
 
   async acknowledged () {
-    return this.#run(() => this.#native.acknowledged())
+    return this.#db[kCall](() => this.#native.acknowledged())
   }
 
   async acknowledge (sequence) {
-    checkSequence(sequence, 'sequence')
-    return this.#run(() => this.#native.acknowledge(sequence))
+    checkWhole(sequence, 'sequence')
+    return this.#db[kCall](() => this.#native.acknowledge(sequence))
   }
 }
 
@@ -152,23 +151,4 @@ function notOpen () {
   return errorWith('LEVEL_CHANGES_NOT_OPEN', 'Changes are not open')
 }
 
-function milliseconds (seconds) {
-  if (typeof seconds !== 'number' || !(seconds >= 0)) {
-    throw new TypeError("The option 'timeout' must be a number of seconds that is not negative")
-  }
-  return seconds * 1000
-}
-
-function checkSequence (number, name) {
-  if (!Number.isSafeInteger(number) || number < 0) {
-    throw new TypeError(`The argument '${name}' must be a sequence number`)
-  }
-}
-
-function checkName (name) {
-  if (typeof name !== 'string') {
-    throw new TypeError("The argument 'name' must be a string")
-  }
-}
-
-module.exports = { Changes, Consumer, checkName, checkSequence }
+module.exports = { Changes, Consumer }

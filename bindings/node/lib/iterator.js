@@ -3,6 +3,7 @@
 const { AbstractIterator } = require('abstract-level')
 const { errorWith } = require('./errors')
 const { part } = require('./packed')
+const { Transaction } = require('./transaction')
 
 // How many entries next() reads at once, but for the first after the begin or a seek: that is often the only one.
 const AHEAD_MAX = 1000
@@ -18,6 +19,9 @@ class Iterator extends AbstractIterator {
   #valueFormat
   #highWaterMarkBytes
   #signal
+  #transaction
+  // How many entries next() reads at once: in a transaction one, so that the commit depends on no more than was seen.
+  #aheadMax
 
   // Entries that were read ahead: the buffer that has them, where the next one is, and how many there are.
   #packed = NONE
@@ -33,6 +37,8 @@ class Iterator extends AbstractIterator {
     this.#valueFormat = options.values ? options.valueEncoding : null
     // As a number of 32 bits, so infinity is none.
     this.#highWaterMarkBytes = (options.highWaterMarkBytes ?? HIGH_WATER_MARK_BYTES) >>> 0
+    this.#transaction = options.transaction ?? null
+    this.#aheadMax = this.#transaction === null ? AHEAD_MAX : 1
     this.#signal = options.signal ?? null
     this.#signal?.addEventListener('abort', this.#abort, { once: true })
   }
@@ -69,7 +75,7 @@ class Iterator extends AbstractIterator {
   }
 
   async #readOne () {
-    await this.#read(this.#isFirst ? 1 : Math.min(AHEAD_MAX, this.limit - this.count))
+    await this.#read(this.#isFirst ? 1 : Math.min(this.#aheadMax, this.limit - this.count))
     return this.#cached > 0 ? this.#take() : undefined
   }
 
@@ -81,7 +87,8 @@ class Iterator extends AbstractIterator {
   // Reads ahead. Afterwards there are entries, or the iterator is at its end.
   async #read (count) {
     this.#isFirst = false
-    const packed = await this.#native.read(Math.min(count, 0xffffffff), this.#highWaterMarkBytes)
+    const read = () => this.#native.read(Math.min(count, 0xffffffff), this.#highWaterMarkBytes)
+    const packed = await (this.#transaction === null ? read() : Transaction.run(this.#transaction, read))
     if (this.#signal?.aborted) throw errorWith('LEVEL_ABORTED', 'Operation has been aborted', 'AbortError')
     const head = packed.readUInt32LE(0)
     this.#packed = packed

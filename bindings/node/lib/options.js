@@ -5,6 +5,7 @@ const NAMES = new Map([
   ['createIfMissing', 'create_if_missing'],
   ['errorIfExists', 'error_if_exists'],
   ['durability', 'durability'],
+  ['recovery', 'recovery'],
   ['memoryBudget', 'memory_budget'],
   ['cacheBytes', 'cache_bytes'],
   ['blockSource', 'block_source'],
@@ -24,15 +25,32 @@ function openOptions (options) {
   for (const [name, native] of NAMES) {
     if (options[name] != null) database[native] = options[name]
   }
+  return {
+    multithreading: options.multithreading === true,
+    database,
+    keyspace: keyspaceOptions(options.keyspace),
+    mergeOperators: mergeOperators(options)
+  }
+}
+
+/** The options of a keyspace for the addon. */
+function keyspaceOptions (options) {
   const keyspace = {}
-  for (const [name, value] of Object.entries(options.keyspace ?? {})) {
+  for (const [name, value] of Object.entries(options ?? {})) {
     if (value != null) keyspace[snakeCase(name)] = value
   }
-  return { multithreading: options.multithreading === true, database, keyspace }
+  return keyspace
+}
+
+/** The names of operators by those of keyspaces. The database itself has the keyspace `default`. */
+function mergeOperators ({ mergeOperator, mergeOperators }) {
+  const operators = { ...mergeOperators }
+  if (mergeOperator != null) operators.default = mergeOperator
+  return operators
 }
 
 function snakeCase (name) {
   return name.replace(/[A-Z]/g, (letter) => '_' + letter.toLowerCase())
 }
 
-module.exports = { openOptions }
+module.exports = { keyspaceOptions, openOptions }

@@ -5,6 +5,17 @@
 // The most bytes of UTF-8 for each unit of a string.
 const UTF8_BYTES_MAX = 3
 
+// The kinds of writes.
+const REMOVAL = 0
+const VALUE = 1
+const OPERAND = 2
+const EXPIRING = 3
+const RANGE = 4
+const KEYSPACE = 5
+
+// The lengths of a key and a value.
+const PAIR_BYTES = 8
+
 /** Keys or writes, one after the other. */
 class PackedWriter {
   #buffer = Buffer.allocUnsafeSlow(1024)
@@ -16,18 +27,49 @@ class PackedWriter {
     this.#buffer.writeUInt32LE(this.#add(key), head)
   }
 
-  addPut (key, value) {
-    const head = this.#reserve(8 + bytesMax(key) + bytesMax(value))
-    this.#length += 8
-    this.#buffer.writeUInt32LE(this.#add(key), head)
-    this.#buffer.writeUInt32LE(this.#add(value) + 1, head + 4)
+  addDel (key) {
+    const head = this.#reserve(5 + bytesMax(key))
+    this.#buffer[head] = REMOVAL
+    this.#length += 5
+    this.#buffer.writeUInt32LE(this.#add(key), head + 1)
   }
 
-  addDel (key) {
-    const head = this.#reserve(8 + bytesMax(key))
-    this.#length += 8
-    this.#buffer.writeUInt32LE(this.#add(key), head)
-    this.#buffer.writeUInt32LE(0, head + 4)
+  addPut (key, value) {
+    this.#reserve(1 + PAIR_BYTES + bytesMax(key) + bytesMax(value))
+    this.#buffer[this.#length++] = VALUE
+    this.#addPair(key, value)
+  }
+
+  addMerge (key, operand) {
+    this.#reserve(1 + PAIR_BYTES + bytesMax(key) + bytesMax(operand))
+    this.#buffer[this.#length++] = OPERAND
+    this.#addPair(key, operand)
+  }
+
+  addPutFor (key, value, milliseconds) {
+    const head = this.#reserve(9 + PAIR_BYTES + bytesMax(key) + bytesMax(value))
+    this.#buffer[head] = EXPIRING
+    this.#buffer.writeDoubleLE(milliseconds, head + 1)
+    this.#length += 9
+    this.#addPair(key, value)
+  }
+
+  /** Removes a range, in the form of `range`. */
+  addDelRange ({ lower, hasLower, upper, hasUpper }) {
+    const flags = (lower == null ? 0 : 1 + 2 * hasLower) + (upper == null ? 0 : 4 + 8 * hasUpper)
+    const head = this.#reserve(5 + PAIR_BYTES + bytesMax(lower ?? '') + bytesMax(upper ?? ''))
+    this.#buffer[head] = RANGE
+    this.#buffer.writeUInt32LE(flags, head + 1)
+    this.#length += 5
+    this.#addPair(lower ?? '', upper ?? '')
+  }
+
+  /** The writes that follow are of the keyspace with this number. */
+  addIn (number) {
+    const head = this.#reserve(5)
+    this.#buffer[head] = KEYSPACE
+    this.#buffer.writeUInt32LE(number, head + 1)
+    this.#length += 5
   }
 
   clear () {
@@ -36,6 +78,13 @@ class PackedWriter {
 
   get bytes () {
     return this.#buffer.subarray(0, this.#length)
+  }
+
+  #addPair (first, second) {
+    const head = this.#length
+    this.#length += PAIR_BYTES
+    this.#buffer.writeUInt32LE(this.#add(first), head)
+    this.#buffer.writeUInt32LE(this.#add(second), head + 4)
   }
 
   #add (bytes) {

@@ -1,10 +1,11 @@
 'use strict'
 
 const native = require('./native')
+const { checkLocation, milliseconds } = require('./checks')
 const { errorWith } = require('./errors')
 const { openOptions } = require('./options')
 
-/** Makes the class: `state` makes a database of a function that opens the addon's. */
+/** Makes the class: `state` makes a database of one that the addon has opened. */
 function secondaries (state) {
   return class Secondary {
     #location
@@ -13,9 +14,7 @@ function secondaries (state) {
     #native = null
 
     static async open (location, options) {
-      if (typeof location !== 'string' || location === '') {
-        throw new TypeError("The argument 'location' must be a non-empty string")
-      }
+      checkLocation(location)
       const secondary = new Secondary()
       secondary.#location = location
       secondary.#options = options ?? {}
@@ -36,10 +35,8 @@ function secondaries (state) {
     }
 
     async follow (seconds) {
-      if (typeof seconds !== 'number' || !(seconds >= 0)) {
-        throw new TypeError("The argument 'seconds' must be a number that is not negative")
-      }
-      await this.#opened().follow(seconds * 1000)
+      const interval = milliseconds(seconds, 'seconds')
+      await this.#opened().follow(interval)
     }
 
     async close () {

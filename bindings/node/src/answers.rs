@@ -2,11 +2,14 @@
 //!
 //! Concurrency: no state.
 
+use std::time::SystemTime;
+
 use napi::Env;
-use napi::bindgen_prelude::{BufferSlice, Either3};
-use windrow::PinnedValue;
+use napi::bindgen_prelude::{BufferSlice, Either3, Null};
+use windrow::{Expiry, PinnedValue};
 
 use crate::backups::Listed;
+use crate::border::Text;
 use crate::work::Answer;
 
 macro_rules! itself {
@@ -38,45 +41,51 @@ const COPIED_BYTES_MAX: usize = 128 << 10;
 /// The value of a key, if there is one.
 pub(crate) enum Value {
     None,
-    Text(String),
+    Text(Vec<u8>),
     Bytes(Vec<u8>),
 }
 
-/// The value in JavaScript.
-pub(crate) type JsValue<'env> = Either3<String, BufferSlice<'env>, ()>;
-
 impl Value {
-    /// Copies a value on a thread of libuv. Text that is not UTF-8 has U+FFFD where it is not.
+    /// Copies a value on a thread of libuv.
     pub(crate) fn new(found: Option<PinnedValue>, as_bytes: bool) -> Self {
+        Self::of(found.map(|found| found.to_vec()), as_bytes)
+    }
+
+    pub(crate) fn of(found: Option<Vec<u8>>, as_bytes: bool) -> Self {
         match found {
             None => Self::None,
-            Some(found) if as_bytes => Self::Bytes(found.to_vec()),
-            Some(found) => Self::Text(String::from_utf8_lossy(&found).into_owned()),
+            Some(found) if as_bytes => Self::Bytes(found),
+            Some(found) => Self::Text(found),
         }
     }
 }
 
-/// Copies a value to JavaScript, on its thread.
-pub(crate) fn copied(
-    env: &Env,
-    found: Option<PinnedValue>,
-    as_bytes: bool,
-) -> napi::Result<JsValue<'_>> {
-    Ok(match found {
-        None => Either3::C(()),
-        Some(found) if as_bytes => Either3::B(BufferSlice::copy_from(env, &*found)?),
-        Some(found) => Either3::A(String::from_utf8_lossy(&found).into_owned()),
-    })
-}
-
 impl Answer for Value {
-    type Value<'env> = JsValue<'env>;
+    type Value<'env> = Either3<Text, BufferSlice<'env>, ()>;
 
-    fn value(self, env: &Env) -> napi::Result<JsValue<'_>> {
+    fn value(self, env: &Env) -> napi::Result<Self::Value<'_>> {
         Ok(match self {
             Self::None => Either3::C(()),
-            Self::Text(text) => Either3::A(text),
+            Self::Text(text) => Either3::A(Text(text)),
             Self::Bytes(bytes) => Either3::B(buffer(env, bytes)?),
+        })
+    }
+}
+
+/// When an entry expires, if there is one.
+pub(crate) struct Expires(pub(crate) Option<Expiry>);
+
+impl Answer for Expires {
+    type Value<'env> = Either3<f64, Null, ()>;
+
+    fn value(self, _env: &Env) -> napi::Result<Self::Value<'_>> {
+        Ok(match self.0 {
+            None => Either3::C(()),
+            Some(Expiry::Never) => Either3::B(Null),
+            Some(Expiry::At(time)) => {
+                let since = time.duration_since(SystemTime::UNIX_EPOCH);
+                Either3::A(since.unwrap_or_default().as_secs_f64() * 1000.0)
+            }
         })
     }
 }

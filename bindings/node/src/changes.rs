@@ -19,7 +19,7 @@ use windrow_ffi::leveldb;
 use crate::answers::buffer;
 use crate::errors::{Failure, Result};
 use crate::owner::{Lease, Owner};
-use crate::packed::{Write, Writes};
+use crate::packed::{ChangeWrite, ChangeWrites};
 use crate::work::{Answer, Work, promise, run};
 
 /// The longest step of a wait, after which it may be stopped.
@@ -89,7 +89,7 @@ impl Changes {
     /// The next change, if it is there already.
     #[napi]
     pub fn next(&self) -> Result<AsyncTask<Work<Option<Next>>>> {
-        let lease = leased(&self.0.owner)?;
+        let lease = self.0.owner.lease_or_throw()?;
         let feed = Arc::clone(&self.0);
         Ok(promise(move || {
             // The database stays open for the read.
@@ -145,10 +145,6 @@ impl Drop for Changes {
     }
 }
 
-fn leased(owner: &Arc<Owner>) -> Result<Lease> {
-    owner.lease().map_err(|error| Failure::from(error).thrown())
-}
-
 /// What becomes [`Changes`] on the thread of JavaScript.
 pub(crate) struct NewChanges(Arc<Owner>, windrow::Changes);
 
@@ -172,7 +168,7 @@ pub(crate) fn open_changes(
     owner: &Arc<Owner>,
     open: impl Fn(&Lease) -> windrow::Result<windrow::Changes> + Send + 'static,
 ) -> Result<AsyncTask<Work<NewChanges>>> {
-    let lease = leased(owner)?;
+    let lease = owner.lease_or_throw()?;
     let owner = Arc::clone(owner);
     Ok(promise(move || {
         Ok(NewChanges(Arc::clone(&owner), open(&lease)?))
@@ -247,7 +243,7 @@ impl Answer for Option<Next> {
 
 /// The writes of a batch, and the names of their keyspaces. The empty key is in the keyspace of the others.
 fn pack(batch: &windrow::ChangeBatch) -> windrow::Result<(Vec<String>, Vec<u8>)> {
-    let (mut names, mut writes) = (Vec::<String>::new(), Writes::default());
+    let (mut names, mut writes) = (Vec::<String>::new(), ChangeWrites::default());
     for entry in batch {
         let (kind, value, expires_at) = match entry.write {
             BatchWrite::Insert(value) => (0, Some(value), None),
@@ -264,7 +260,7 @@ fn pack(batch: &windrow::ChangeBatch) -> windrow::Result<(Vec<String>, Vec<u8>)>
             names.len() - 1
         });
         let expires_at = expires_at.map(|time| time.duration_since(UNIX_EPOCH).unwrap_or_default());
-        writes.push(&Write {
+        writes.push(&ChangeWrite {
             kind,
             keyspace,
             key,
@@ -306,7 +302,7 @@ impl Consumer {
         &self,
         work: impl Fn(&windrow::Consumer) -> windrow::Result<T> + Send + 'static,
     ) -> Result<AsyncTask<Work<T>>> {
-        let lease = leased(&self.owner)?;
+        let lease = self.owner.lease_or_throw()?;
         let consumer = self.consumer.clone();
         Ok(promise(move || {
             // The database stays open for the call.

@@ -8,23 +8,27 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napi::Env;
-use napi::bindgen_prelude::AsyncTask;
+use napi::bindgen_prelude::{AsyncTask, ClassInstance, Object};
 use napi_derive::napi;
 use windrow::{Batch, Db, Durability, ErrorKind};
-use windrow_ffi::leveldb;
+use windrow_ffi::leveldb::{self, EMPTY_KEY_KEYSPACE, Entries, KEYSPACE};
 
-use crate::answers::{JsValue, Packed, Value, copied};
+use crate::answers::{Expires, Packed, Value};
 use crate::backups::Backups;
+use crate::border::{Found, made};
+use crate::calls::functions;
 use crate::changes::{ConsumerStats, NewChanges, NewConsumer, open_changes};
 use crate::errors::{Failure, Result};
 use crate::input::{Input, JsRange, Range, bytes};
 use crate::iterator::{EntryIterator, Form};
-use crate::options::OpenOptions;
+use crate::options::{OpenOptions, Settings, open_keyspace};
 use crate::owner::{Lease, Owner};
 use crate::packed::{Reader, Values};
 use crate::registry::Opened;
 use crate::snapshot::Snapshot;
+use crate::transaction::{Transaction, TransactionOptions, begin};
 use crate::work::{Answer, Work, promise, run};
+use crate::writes::write_all;
 
 /// No more keys are removed by one batch after this many bytes.
 const CLEAR_BYTES: usize = 16 << 10;
@@ -39,6 +43,15 @@ impl Answer for Arc<Owner> {
     fn value(self, _env: &Env) -> napi::Result<Database> {
         Ok(Database(self))
     }
+}
+
+/// Checks that a keyspace is none of those in which the database has its own entries.
+fn check_name(name: &str) -> windrow::Result<()> {
+    if name == KEYSPACE || name == EMPTY_KEY_KEYSPACE {
+        let message = format!("the keyspace \"{name}\" is that of the database itself");
+        return Err(windrow::Error::invalid_argument(message));
+    }
+    Ok(())
 }
 
 /// Opens the database in the folder `path`.
@@ -72,10 +85,12 @@ pub(crate) fn destroy(path: String) -> AsyncTask<Work<()>> {
 }
 
 impl Database {
+    pub(crate) fn owner(&self) -> &Arc<Owner> {
+        &self.0
+    }
+
     fn lease(&self) -> Result<Lease> {
-        self.0
-            .lease()
-            .map_err(|error| Failure::from(error).thrown())
+        self.0.lease_or_throw()
     }
 
     /// A promise for the outcome of `work`.
@@ -116,38 +131,46 @@ impl Database {
 
 #[napi]
 impl Database {
-    /// The value of `key`, as an array of bytes or as text.
+    /// The calls that are made most.
     #[napi]
-    pub fn get(
+    pub fn functions<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        functions(env, &self.0)
+    }
+
+    /// The value of `key` in `snapshot`, as an array of bytes or as text.
+    #[napi]
+    pub fn get_at(
         &self,
         key: Input<'_>,
         as_bytes: bool,
-        snapshot: Option<&Snapshot>,
+        snapshot: &Snapshot,
     ) -> Result<AsyncTask<Work<Value>>> {
         let key = bytes(key);
-        self.read(snapshot, move |entries, snapshot| {
+        self.read(Some(snapshot), move |entries, snapshot| {
             let found = entries.get(&key, Some(snapshot))?;
             Ok(Value::new(found, as_bytes))
         })
     }
 
-    /// As `get`, on the thread of JavaScript.
+    /// As `getAt`, on the thread of JavaScript.
     #[napi]
-    pub fn get_sync<'env>(
+    pub fn get_sync_at(
         &self,
-        env: &'env Env,
+        env: Env,
         key: Input<'_>,
         as_bytes: bool,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<JsValue<'env>> {
+        snapshot: &Snapshot,
+    ) -> Result<Found> {
         let lease = self.lease()?;
         let key = bytes(key);
-        let found = run(|| {
-            let snapshot = snapshot.map(Snapshot::get).transpose()?;
-            lease.get(&key, snapshot.as_ref())
-        });
-        let found = found.map_err(Failure::thrown)?;
-        copied(env, found, as_bytes).map_err(|error| Failure::Panic(error.reason.clone()).thrown())
+        let found = run(|| lease.get(&key, Some(&snapshot.get()?)));
+        let Some(value) = found.map_err(Failure::thrown)? else {
+            return Ok(Found::Absent);
+        };
+        let value = made(&env, &value, as_bytes);
+        value
+            .map(Found::Value)
+            .map_err(|error| Failure::Panic(error.reason.clone()).thrown())
     }
 
     /// The values of packed keys.
@@ -197,41 +220,19 @@ impl Database {
         })
     }
 
-    /// Sets the value of `key`.
+    /// Makes the packed writes to the keyspaces of these databases, as one.
     #[napi]
-    pub fn put(
+    pub fn batch(
         &self,
-        key: Input<'_>,
-        value: Input<'_>,
+        databases: Vec<ClassInstance<'_, Database>>,
+        writes: &[u8],
         sync: Option<bool>,
     ) -> Result<AsyncTask<Work<()>>> {
-        let (key, value) = (bytes(key), bytes(value));
-        self.write(sync, move |entries, durability| {
-            entries.insert(&key, &value, durability)
-        })
-    }
-
-    /// Removes `key`.
-    #[napi]
-    pub fn del(&self, key: Input<'_>, sync: Option<bool>) -> Result<AsyncTask<Work<()>>> {
-        let key = bytes(key);
-        self.write(sync, move |entries, durability| {
-            entries.remove(&key, durability)
-        })
-    }
-
-    /// Makes the packed writes, as one.
-    #[napi]
-    pub fn batch(&self, writes: &[u8], sync: Option<bool>) -> Result<AsyncTask<Work<()>>> {
+        let owners: Vec<_> = databases.iter().map(|it| Arc::clone(it.owner())).collect();
         let writes = writes.to_vec();
         self.write(sync, move |entries, durability| {
-            let (mut writes, mut batch) = (Reader::new(&writes), Batch::new());
-            while let Some((key, value)) = writes.write()? {
-                match value {
-                    Some(value) => entries.batch_insert(&mut batch, key, value)?,
-                    None => entries.batch_remove(&mut batch, key)?,
-                }
-            }
+            let mut batch = Batch::new();
+            write_all(&mut batch, &writes, &owners)?;
             entries.db().write_with(&batch, durability)
         })
     }
@@ -410,6 +411,50 @@ impl Database {
         self.call(|entries| {
             let stats = serde_json::to_string(&entries.db().stats());
             stats.map_err(|error| windrow::Error::invalid_argument(error.to_string()))
+        })
+    }
+
+    /// When `key` expires, in milliseconds since 1970: `null` for never, and nothing if there is no value.
+    #[napi]
+    pub fn expires_at(&self, key: Input<'_>) -> Result<AsyncTask<Work<Expires>>> {
+        let key = bytes(key);
+        self.call(move |entries| Ok(Expires(entries.expires_at(&key)?)))
+    }
+
+    /// Begins a transaction.
+    #[napi]
+    pub fn begin(&self, options: TransactionOptions) -> Result<AsyncTask<Work<Transaction>>> {
+        let owner = Arc::clone(&self.0);
+        self.call(move |_| begin(&owner, &options))
+    }
+
+    /// Opens the keyspace `name`. A missing one is created.
+    #[napi]
+    pub fn keyspace(&self, name: String, options: Settings) -> Result<AsyncTask<Work<Arc<Owner>>>> {
+        let owner = Arc::clone(&self.0);
+        self.call(move |entries| {
+            check_name(&name)?;
+            let keyspace = open_keyspace(entries.db(), &name, &options)?;
+            let entries = Entries::without_empty_key(entries.db().clone(), keyspace);
+            Ok(owner.of_keyspace(entries))
+        })
+    }
+
+    /// The names of all keyspaces but those of the database itself.
+    #[napi]
+    pub fn keyspace_names(&self) -> Result<AsyncTask<Work<Vec<String>>>> {
+        self.call(|entries| {
+            let names = entries.db().keyspace_names().into_iter();
+            Ok(names.filter(|name| check_name(name).is_ok()).collect())
+        })
+    }
+
+    /// Drops the keyspace `name` with all its entries.
+    #[napi]
+    pub fn drop_keyspace(&self, name: String) -> Result<AsyncTask<Work<()>>> {
+        self.call(move |entries| {
+            check_name(&name)?;
+            entries.db().drop_keyspace(&name)
         })
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
-use windrow::Error;
+use windrow::{Error, TransactionCursor};
 use windrow_ffi::leveldb::EntryCursor;
 
 use crate::answers::Packed;
@@ -18,6 +18,7 @@ use crate::errors::{Failure, Result};
 use crate::input::{Input, Range, bytes};
 use crate::owner::Owner;
 use crate::packed::Entries;
+use crate::transaction::Shared;
 use crate::work::{Work, promise};
 
 /// What an iterator gives of each entry, and in which order.
@@ -44,9 +45,122 @@ enum Next {
     Nowhere,
 }
 
+/// The moves of a cursor.
+trait Moves {
+    fn seek_to_first(&mut self) -> windrow::Result<bool>;
+    fn seek_to_last(&mut self) -> windrow::Result<bool>;
+    fn seek(&mut self, key: &[u8]) -> windrow::Result<bool>;
+    fn next(&mut self) -> windrow::Result<bool>;
+    fn prev(&mut self) -> windrow::Result<bool>;
+    /// The key of the entry that a move has found.
+    fn key(&self) -> &[u8];
+    fn value(&self) -> windrow::Result<&[u8]>;
+}
+
+macro_rules! moves {
+    ($cursor:ty, $cursor_key:expr) => {
+        impl Moves for $cursor {
+            fn seek_to_first(&mut self) -> windrow::Result<bool> {
+                self.seek_to_first()
+            }
+            fn seek_to_last(&mut self) -> windrow::Result<bool> {
+                self.seek_to_last()
+            }
+            fn seek(&mut self, key: &[u8]) -> windrow::Result<bool> {
+                self.seek(key)
+            }
+            fn next(&mut self) -> windrow::Result<bool> {
+                self.next()
+            }
+            fn prev(&mut self) -> windrow::Result<bool> {
+                self.prev()
+            }
+            fn key(&self) -> &[u8] {
+                $cursor_key(self)
+            }
+            fn value(&self) -> windrow::Result<&[u8]> {
+                self.value()
+            }
+        }
+    };
+}
+moves!(EntryCursor, key_or_none);
+moves!(TransactionCursor<'_>, TransactionCursor::key);
+
+fn key_or_none(cursor: &EntryCursor) -> &[u8] {
+    cursor.key().unwrap_or_default()
+}
+
+/// Where the entries come from.
+enum Source {
+    /// A cursor, or why there is none.
+    Entries(windrow::Result<Box<EntryCursor>>),
+    Transaction(InTransaction),
+}
+
+/// A keyspace as a transaction sees it.
+struct InTransaction {
+    transaction: Arc<Shared>,
+    keyspace: Arc<Owner>,
+    /// The number of the cursor, which the first read opens: a call may have the transaction before.
+    cursor: Option<u64>,
+}
+
+impl InTransaction {
+    fn read(&mut self, reading: &mut Reading, bound: Bound<'_>) -> windrow::Result<Vec<u8>> {
+        self.transaction.with(|transaction| {
+            let number = if let Some(number) = self.cursor {
+                number
+            } else {
+                let keyspace = self.keyspace.entries().keyspace();
+                let bounds = reading.range.bounds();
+                transaction.open(|it| it.range_cursor::<&[u8]>(keyspace, bounds))?
+            };
+            self.cursor = Some(number);
+            let read = transaction.with_cursor(number, |cursor| reading.read(cursor, bound));
+            read.unwrap_or_else(|| Err(closed()))
+        })
+    }
+}
+
+impl Drop for InTransaction {
+    fn drop(&mut self) {
+        if let Some(cursor) = self.cursor {
+            self.transaction.close(cursor);
+        }
+    }
+}
+
 struct State {
-    /// Or why there is none.
-    cursor: windrow::Result<EntryCursor>,
+    source: Source,
+    reading: Reading,
+}
+
+impl State {
+    fn read(&mut self, bound: Bound<'_>) -> windrow::Result<Vec<u8>> {
+        let Self { source, reading } = self;
+        if let Some(error) = reading.failed.take() {
+            return Err(error);
+        }
+        match source {
+            Source::Entries(Ok(cursor)) => reading.read(&mut **cursor, bound),
+            Source::Entries(Err(error)) => Err(again(error)),
+            Source::Transaction(transaction) => transaction.read(reading, bound),
+        }
+    }
+}
+
+/// How much is read at once.
+#[derive(Clone, Copy)]
+struct Bound<'a> {
+    count: usize,
+    /// No entry is read after more bytes.
+    bytes: usize,
+    is_aborted: &'a AtomicBool,
+}
+
+/// What is read of a cursor.
+struct Reading {
     range: Range,
     form: Form,
     next: Next,
@@ -54,25 +168,17 @@ struct State {
     failed: Option<Error>,
 }
 
-impl State {
-    /// Reads up to `count` entries, and none after more than `bytes_max`.
-    fn read(
-        &mut self,
-        count: usize,
-        bytes_max: usize,
-        is_aborted: &AtomicBool,
-    ) -> windrow::Result<Vec<u8>> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
+impl Reading {
+    /// Reads entries, up to the bound.
+    fn read(&mut self, cursor: &mut impl Moves, bound: Bound<'_>) -> windrow::Result<Vec<u8>> {
         let mut read = Entries::new();
-        while read.count() < count && read.bytes() <= bytes_max {
-            if is_aborted.load(Ordering::Relaxed) {
+        while read.count() < bound.count && read.bytes() <= bound.bytes {
+            if bound.is_aborted.load(Ordering::Relaxed) {
                 break;
             }
-            let found = self.step().and_then(|found| {
+            let found = self.step(cursor).and_then(|found| {
                 if found {
-                    self.push(&mut read)?;
+                    self.push(cursor, &mut read)?;
                 }
                 Ok(found)
             });
@@ -89,12 +195,8 @@ impl State {
         Ok(read.into_bytes(false))
     }
 
-    fn push(&self, read: &mut Entries) -> windrow::Result<()> {
-        let cursor = self.cursor.as_ref().map_err(again)?;
-        let key = match cursor.key() {
-            Some(key) if self.form.keys => key,
-            _ => &[],
-        };
+    fn push(&self, cursor: &impl Moves, read: &mut Entries) -> windrow::Result<()> {
+        let key = if self.form.keys { cursor.key() } else { &[] };
         let value = if self.form.values {
             cursor.value()?
         } else {
@@ -105,10 +207,9 @@ impl State {
     }
 
     /// Moves to the next entry. Returns whether it exists.
-    fn step(&mut self) -> windrow::Result<bool> {
+    fn step(&mut self, cursor: &mut impl Moves) -> windrow::Result<bool> {
         // An error of a move leaves the iterator where it has no entry.
         let next = std::mem::replace(&mut self.next, Next::Behind);
-        let cursor = self.cursor.as_mut().map_err(|error| again(error))?;
         let found = match (next, self.form.reverse) {
             (Next::Begin, false) => cursor.seek_to_first()?,
             (Next::Begin, true) => cursor.seek_to_last()?,
@@ -126,18 +227,18 @@ impl State {
 }
 
 /// Moves to the last entry whose key is `key` or less.
-fn seek_backward(cursor: &mut EntryCursor, key: &[u8]) -> windrow::Result<bool> {
+fn seek_backward(cursor: &mut impl Moves, key: &[u8]) -> windrow::Result<bool> {
     if !cursor.seek(key)? {
         return cursor.seek_to_last();
     }
-    if cursor.key() == Some(key) {
+    if cursor.key() == key {
         return Ok(true);
     }
     cursor.prev()
 }
 
 /// What an iterator and its reads share.
-struct Shared {
+struct Opened {
     owner: Arc<Owner>,
     /// `None` after the close.
     state: Mutex<Option<State>>,
@@ -146,7 +247,7 @@ struct Shared {
 
 /// An iterator over the entries in a range, in one state.
 #[napi]
-pub(crate) struct EntryIterator(Arc<Shared>);
+pub(crate) struct EntryIterator(Arc<Opened>);
 
 impl EntryIterator {
     pub(crate) fn new(
@@ -155,16 +256,34 @@ impl EntryIterator {
         range: Range,
         form: Form,
     ) -> Self {
-        let state = State {
-            cursor,
+        Self::of(owner, Source::Entries(cursor.map(Box::new)), range, form)
+    }
+
+    /// An iterator over what a transaction sees of a keyspace.
+    pub(crate) fn of_transaction(
+        keyspace: Arc<Owner>,
+        transaction: Arc<Shared>,
+        range: Range,
+        form: Form,
+    ) -> Self {
+        let source = InTransaction {
+            transaction,
+            keyspace: Arc::clone(&keyspace),
+            cursor: None,
+        };
+        Self::of(keyspace, Source::Transaction(source), range, form)
+    }
+
+    fn of(owner: Arc<Owner>, source: Source, range: Range, form: Form) -> Self {
+        let reading = Reading {
             range,
             form,
             next: Next::Begin,
             failed: None,
         };
-        Self(Arc::new(Shared {
+        Self(Arc::new(Opened {
             owner,
-            state: Mutex::new(Some(state)),
+            state: Mutex::new(Some(State { source, reading })),
             is_aborted: AtomicBool::new(false),
         }))
     }
@@ -196,18 +315,18 @@ impl EntryIterator {
     /// Reads up to `count` entries, and none after more than `bytes_max` bytes.
     #[napi]
     pub fn read(&self, count: u32, bytes_max: u32) -> Result<AsyncTask<Work<Packed>>> {
-        let lease = self
-            .0
-            .owner
-            .lease()
-            .map_err(|error| Failure::from(error).thrown())?;
-        let shared = Arc::clone(&self.0);
+        let lease = self.0.owner.lease_or_throw()?;
+        let opened = Arc::clone(&self.0);
         Ok(promise(move || {
             // It ends with the promise.
             let _held = &lease;
-            let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = opened.state.lock().unwrap_or_else(PoisonError::into_inner);
             let state = state.as_mut().ok_or_else(closed)?;
-            let read = state.read(count as usize, bytes_max as usize, &shared.is_aborted)?;
+            let read = state.read(Bound {
+                count: count as usize,
+                bytes: bytes_max as usize,
+                is_aborted: &opened.is_aborted,
+            })?;
             Ok(Packed(read))
         }))
     }
@@ -221,8 +340,9 @@ impl EntryIterator {
         let state = state
             .as_mut()
             .ok_or_else(|| Failure::from(closed()).thrown())?;
-        state.failed = None;
-        state.next = if state.range.contains(&target) {
+        let reading = &mut state.reading;
+        reading.failed = None;
+        reading.next = if reading.range.contains(&target) {
             Next::Target(target)
         } else {
             Next::Nowhere

@@ -5,8 +5,9 @@
 //! object that crosses it costs more than a read. No panic of the engine enters JavaScript: it becomes an error.
 //!
 //! Invariants:
-//! - I1: Whatever may wait (for a device, a lock or another thread) runs on a thread of libuv, except `getSync`, and the
-//!   close of a database that nobody has closed.
+//! - I1: Whatever may wait (for a device, a lock or another thread) runs on a thread of libuv, or on that of a locking
+//!   transaction or of a wait for a change, except `getSync`, and the close of a database that nobody has closed. `getNear`
+//!   answers from memory.
 //! - I2: A close of a database waits for the calls that began before it, and later calls are errors.
 //! - I3: No memory that JavaScript can change is read on another thread.
 //!
@@ -15,6 +16,8 @@
 
 mod answers;
 mod backups;
+mod border;
+mod calls;
 mod changes;
 mod database;
 mod errors;
@@ -26,4 +29,7 @@ mod packed;
 mod registry;
 mod secondary;
 mod snapshot;
+mod transaction;
+mod waiting;
 mod work;
+mod writes;

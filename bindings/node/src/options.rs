@@ -6,12 +6,13 @@ use std::collections::HashMap;
 
 use napi::bindgen_prelude::Either3;
 use napi_derive::napi;
-use windrow::{Db, KeyspaceOptions, Options, Result};
+use windrow::operators::by_name;
+use windrow::{Db, Error, Keyspace, KeyspaceOptions, Options, Result};
 use windrow_ffi::leveldb::{Entries, KEYSPACE};
 use windrow_ffi::settings::{self, Setting};
 
 /// Options by their names in Rust.
-type Settings = HashMap<String, Either3<bool, f64, String>>;
+pub(crate) type Settings = HashMap<String, Either3<bool, f64, String>>;
 
 /// The options of an open.
 #[napi(object, object_to_js = false)]
@@ -20,8 +21,10 @@ pub(crate) struct OpenOptions {
     pub multithreading: bool,
     /// Those of the database.
     pub database: Settings,
-    /// Those of its keyspace.
+    /// Those of its keyspace, and of keyspaces that are created without their own.
     pub keyspace: Settings,
+    /// The names of ready operators, by those of keyspaces.
+    pub merge_operators: HashMap<String, String>,
 }
 
 /// The largest number below which a double has all whole numbers.
@@ -54,33 +57,42 @@ impl OpenOptions {
         set_all(&self.database, |name, value| {
             settings::set(&mut options, name, value)
         })?;
-        options.keyspace = self.of_keyspace(options.keyspace.clone())?;
-        Ok(options)
-    }
-
-    /// The options of the keyspace: those of the preset that is named, or `base`, and the others over it.
-    fn of_keyspace(&self, base: KeyspaceOptions) -> Result<KeyspaceOptions> {
-        let mut options = base;
-        if let Some(Either3::C(preset)) = self.keyspace.get("preset") {
-            options = settings::preset(preset)?;
+        options.keyspace = of_keyspace(&self.keyspace, options.keyspace.clone())?;
+        for (keyspace, name) in &self.merge_operators {
+            let unknown =
+                || Error::invalid_argument(format!("there is no merge operator \"{name}\""));
+            let operator = by_name(name).ok_or_else(unknown)?;
+            options = options.with_merge_operator(keyspace, operator);
         }
-        set_all(&self.keyspace, |name, value| match name {
-            "preset" => Ok(()),
-            _ => settings::set_of_keyspace(&mut options, name, value),
-        })?;
         Ok(options)
     }
 
-    /// The entries of the keyspace, whose options these are from now on. Options that are not named stay.
+    /// The entries of the keyspace.
     pub(crate) fn open_entries(&self, db: Db) -> Result<Entries> {
-        let keyspace = match db.existing_keyspace(KEYSPACE)? {
-            Some(keyspace) if !self.keyspace.is_empty() => {
-                let options = self.of_keyspace(keyspace.options())?;
-                db.keyspace_with(KEYSPACE, options)?
-            }
-            Some(keyspace) => keyspace,
-            None => db.keyspace(KEYSPACE)?,
-        };
+        let keyspace = open_keyspace(&db, KEYSPACE, &self.keyspace)?;
         Entries::new(db, keyspace)
+    }
+}
+
+/// The options of a keyspace: those of the preset that is named, or `base`, and the others over it.
+fn of_keyspace(given: &Settings, base: KeyspaceOptions) -> Result<KeyspaceOptions> {
+    let mut options = base;
+    if let Some(Either3::C(preset)) = given.get("preset") {
+        options = settings::preset(preset)?;
+    }
+    set_all(given, |name, value| match name {
+        "preset" => Ok(()),
+        _ => settings::set_of_keyspace(&mut options, name, value),
+    })?;
+    Ok(options)
+}
+
+/// The keyspace `name`, whose options these are from now on. Options that are not named stay. A missing one is created.
+pub(crate) fn open_keyspace(db: &Db, name: &str, given: &Settings) -> Result<Keyspace> {
+    match db.existing_keyspace(name)? {
+        Some(keyspace) if given.is_empty() => Ok(keyspace),
+        Some(keyspace) => db.keyspace_with(name, of_keyspace(given, keyspace.options())?),
+        None if given.is_empty() => db.keyspace(name),
+        None => db.keyspace_with(name, of_keyspace(given, KeyspaceOptions::default())?),
     }
 }

@@ -1,7 +1,13 @@
 //! Keys, values and writes in one buffer. All numbers have four bytes, the lowest first.
 //!
 //! - Keys: for each its length, and the key.
-//! - Writes: for each the length of the key, that of the value and one, or zero for a removal; then the key and the value.
+//! - Writes: for each a byte for its kind, then by kind:
+//!   - 0, a removal: the length of the key, and the key;
+//!   - 1, a value, and 2, an operand: the lengths of both, the key and the value or operand;
+//!   - 3, a value that expires: its time to live in milliseconds as a double of eight bytes, then as 1;
+//!   - 4, a removal of a range: the flags of its bounds (1 and 2: there is a lower one, and it is included; 4 and 8: as
+//!     much of an upper one), the lengths of both, and both;
+//!   - 5: the writes that follow are of the keyspace with this number; before, they are of the first one.
 //! - Writes of a change: for each its kind (0 put, 1 removal, 2 merge, 3 range), the position of its keyspace, the length of the
 //!   key, and that of the value and one, or zero if there is none; when it expires as a number of eight bytes, in milliseconds
 //!   since 1970, or zero; then the key and the value. The value of a range is the key behind it.
@@ -12,15 +18,25 @@
 //!
 //! Concurrency: no state.
 
+use std::ops::Bound;
 use std::time::Duration;
 
 use windrow::{Error, Result};
+use windrow_ffi::leveldb::Bounds;
 
 /// The most bytes that one answer has.
 const ANSWER_BYTES_MAX: usize = 2 << 30;
 
-/// A key, and its value if the write is no removal.
-type KeyAndValue<'a> = (&'a [u8], Option<&'a [u8]>);
+/// One write of a buffer.
+pub(crate) enum Write<'a> {
+    Remove(&'a [u8]),
+    Put(&'a [u8], &'a [u8]),
+    Merge(&'a [u8], &'a [u8]),
+    PutFor(Duration, &'a [u8], &'a [u8]),
+    RemoveRange(Bounds<'a>),
+    /// The writes that follow are of this keyspace.
+    In(usize),
+}
 
 /// The keys or writes of a buffer.
 pub(crate) struct Reader<'a>(&'a [u8]);
@@ -40,20 +56,53 @@ impl<'a> Reader<'a> {
     }
 
     /// The next write, if there is one.
-    pub(crate) fn write(&mut self) -> Result<Option<KeyAndValue<'a>>> {
-        if self.0.is_empty() {
+    pub(crate) fn write(&mut self) -> Result<Option<Write<'a>>> {
+        let Some((kind, rest)) = self.0.split_first() else {
             return Ok(None);
-        }
-        let (key, value) = (self.number()?, self.number()?);
-        let key = self.take(key)?;
-        let value = value.checked_sub(1).map(|length| self.take(length));
-        Ok(Some((key, value.transpose()?)))
+        };
+        self.0 = rest;
+        Ok(Some(match kind {
+            0 => {
+                let length = self.number()?;
+                Write::Remove(self.take(length)?)
+            }
+            1 => {
+                let (key, value) = self.pair()?;
+                Write::Put(key, value)
+            }
+            2 => {
+                let (key, operand) = self.pair()?;
+                Write::Merge(key, operand)
+            }
+            3 => {
+                let ttl = milliseconds(f64::from_le_bytes(*self.array()?))?;
+                let (key, value) = self.pair()?;
+                Write::PutFor(ttl, key, value)
+            }
+            4 => {
+                let flags = self.number()?;
+                let (lower, upper) = self.pair()?;
+                Write::RemoveRange((bound(flags, lower), bound(flags >> 2, upper)))
+            }
+            5 => Write::In(self.number()?),
+            _ => return Err(Error::invalid_argument("a write has an unknown kind")),
+        }))
+    }
+
+    /// Two that follow their lengths.
+    fn pair(&mut self) -> Result<(&'a [u8], &'a [u8])> {
+        let (first, second) = (self.number()?, self.number()?);
+        Ok((self.take(first)?, self.take(second)?))
     }
 
     fn number(&mut self) -> Result<usize> {
-        let (number, rest) = self.0.split_first_chunk().ok_or_else(cut)?;
+        Ok(u32::from_le_bytes(*self.array()?) as usize)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<&'a [u8; N]> {
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(cut)?;
         self.0 = rest;
-        Ok(u32::from_le_bytes(*number) as usize)
+        Ok(array)
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8]> {
@@ -61,6 +110,24 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Ok(taken)
     }
+}
+
+fn bound(flags: usize, key: &[u8]) -> Bound<&[u8]> {
+    match flags & 3 {
+        1 => Bound::Excluded(key),
+        3 => Bound::Included(key),
+        _ => Bound::Unbounded,
+    }
+}
+
+/// So many milliseconds.
+///
+/// # Errors
+/// `InvalidArgument` if they are negative, or no number.
+pub(crate) fn milliseconds(number: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(number / 1000.0).map_err(|error| {
+        Error::invalid_argument(format!("{number} milliseconds are no time: {error}"))
+    })
 }
 
 fn cut() -> Error {
@@ -98,7 +165,7 @@ impl Values {
 }
 
 /// A write of a change.
-pub(crate) struct Write<'a> {
+pub(crate) struct ChangeWrite<'a> {
     pub(crate) kind: u8,
     /// The position of its keyspace.
     pub(crate) keyspace: usize,
@@ -110,14 +177,14 @@ pub(crate) struct Write<'a> {
 
 /// Writes of a change, one after the other.
 #[derive(Default)]
-pub(crate) struct Writes(Vec<u8>);
+pub(crate) struct ChangeWrites(Vec<u8>);
 
-impl Writes {
+impl ChangeWrites {
     /// Adds a write.
     ///
     /// # Errors
     /// `InvalidArgument` if all together are too long for one buffer.
-    pub(crate) fn push(&mut self, write: &Write<'_>) -> Result<()> {
+    pub(crate) fn push(&mut self, write: &ChangeWrite<'_>) -> Result<()> {
         let value = write.value.unwrap_or_default();
         if self.0.len() + write.key.len() + value.len() > ANSWER_BYTES_MAX {
             let message = "the writes of the change have more than 2 GiB";

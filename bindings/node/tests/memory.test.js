@@ -63,6 +63,16 @@ test('cursors leave nothing', async (t) => {
   })
 })
 
+test('transactions leave nothing', async (t) => {
+  const db = await opened(t)
+  await leavesNothing(t, 'transactions', 2_000, async (i) => {
+    const transaction = await db.transaction({ locking: i % 2 === 0 })
+    await db.put('a', 'c', { transaction })
+    await db.iterator({ transaction }).next()
+    await transaction.rollback()
+  })
+})
+
 test('opens leave nothing', async (t) => {
   // In memory if the system has such a place: an open there waits for no disk.
   const shared = '/dev/shm'

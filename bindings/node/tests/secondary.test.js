@@ -54,6 +54,23 @@ test('states do not change', async (t) => {
   await assert.rejects(Secondary.open(''), TypeError)
 })
 
+test('states have keyspaces', async (t) => {
+  const db = await opened(t)
+  await db.keyspace('users').put('a', '1')
+  const secondary = await openedSecondary(t, db.location)
+  const state = await secondary.database()
+  assert.deepStrictEqual(await state.keyspaceNames(), ['users'])
+  const users = state.keyspace('users')
+  await db.keyspace('users').put('a', '2')
+  const after = await secondary.catchUp()
+  assert.strictEqual(await users.get('a'), '1')
+  assert.strictEqual(await after.keyspace('users').get('a'), '2')
+  await assert.rejects(users.put('a', '3'), withCode('LEVEL_READ_ONLY'))
+  await assert.rejects(state.keyspace('missing').open(), withCode('LEVEL_READ_ONLY'))
+  for (const one of [state, after]) await one.close()
+  assert.strictEqual(users.status, 'closed')
+})
+
 test('a secondary follows by itself', async (t) => {
   const db = await opened(t)
   const secondary = await openedSecondary(t, db.location)

@@ -1,6 +1,8 @@
 // A user's program, which tsc checks and nobody runs.
 
-import { Backups, Durability, OpenOptions, Secondary, WindrowLevel } from 'windrow'
+import {
+  Backups, Durability, Keyspace, OpenOptions, Savepoint, Secondary, Transaction, WindrowLevel
+} from 'windrow'
 
 export async function main (): Promise<void> {
   const durability: Durability = 'sync'
@@ -56,6 +58,39 @@ export async function main (): Promise<void> {
   console.log((await state.get('earth'))?.moons)
   await state.close()
   await db.sublevel<string, string>('names', {}).put('a', 'b')
+  await keyspaces(db)
   await db.close()
   await WindrowLevel.destroy('folder')
+}
+
+async function keyspaces (db: WindrowLevel<string, { moons: number }>): Promise<void> {
+  const orders: Keyspace<string, Buffer> = db.keyspace<string, Buffer>('orders', {
+    valueEncoding: 'buffer',
+    keyspace: { preset: 'leveling' }
+  })
+  await orders.put('1', Buffer.of(1), { ttl: 60 })
+  await db.batch([
+    { type: 'put', key: 'earth', value: { moons: 1 }, ttl: 5 },
+    { type: 'put', key: '2', value: { moons: 2 }, sublevel: orders }
+  ])
+  const expiry: Date | null | undefined = await db.expiresAt('earth')
+  await orders.merge('1', Buffer.of(2), { sync: true })
+  await db.batch().put('mars', { moons: 2 }, { ttl: 1 }).merge('a', { moons: 1 }).clearRange({ gte: 'b' }).write()
+  await using transaction: Transaction = await db.transaction({ locking: true, timeout: 5 })
+  const found = await db.get('earth', { transaction, forUpdate: true })
+  const [moons] = await orders.getMany(['1'], { transaction })
+  const savepoint: Savepoint = await transaction.savepoint()
+  await db.del('earth', { transaction })
+  for await (const [key] of db.iterator({ gt: 'a', transaction })) console.log(key, expiry, found?.moons, moons?.length)
+  await transaction.rollbackTo(savepoint)
+  await transaction.commit({ sync: true })
+  const count: number = await db.transact(async (transaction) => {
+    return (await db.get('earth', { transaction }))?.moons ?? 0
+  }, { isolation: 'snapshot' })
+  // @ts-expect-error: there is no such isolation.
+  await db.transaction({ isolation: 'none' })
+  // @ts-expect-error: a snapshot is no transaction.
+  await db.get('earth', { transaction: db.snapshot() })
+  console.log(count, await db.keyspaceNames(), orders.name)
+  await db.dropKeyspace('orders')
 }

@@ -6,7 +6,7 @@ const assert = require('node:assert')
 const { parentPort, workerData } = require('node:worker_threads')
 const { WindrowLevel } = require('windrow')
 
-const { work, location, options, number, count } = workerData
+const { work, location, options, number, count, locking } = workerData
 const db = new WindrowLevel(location, options)
 
 const works = {
@@ -22,6 +22,18 @@ const works = {
 
   async write () {
     for (let i = 0; i < count; i++) await db.put(`${number} ${i}`, 'value')
+    await db.close()
+  },
+
+  async transact () {
+    await db.open()
+    for (let i = 0; i < count; i++) {
+      await db.transact(async (transaction) => {
+        const key = String(i % 2)
+        const sum = Number(await db.get(key, { transaction, forUpdate: true }))
+        await db.put(key, String(sum + 1), { transaction })
+      }, { locking })
+    }
     await db.close()
   },
 

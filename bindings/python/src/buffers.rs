@@ -134,6 +134,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
 /// Values up to this many bytes are copied at once; longer ones detached, because they may come from the disk.
 const COPIED_AT_ONCE: usize = 4096;
 
+/// A value that is in memory as a `bytes` object, if it is short. It runs no other code of Python, so the engine may call it.
+pub(crate) fn near_bytes<'py>(py: Python<'py>, value: &[u8]) -> Option<Bound<'py, PyBytes>> {
+    (value.len() <= COPIED_AT_ONCE).then(|| PyBytes::new(py, value))
+}
+
 /// A value as a `bytes` object, by one copy.
 pub(crate) fn to_bytes<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     if value.len() <= COPIED_AT_ONCE {

@@ -12,54 +12,14 @@
 
 use std::ops::Range;
 
-use windrow::{Cursor, Result, TransactionCursor};
+use windrow::Result;
+use windrow_ffi::moves::Moves;
 
 /// The most entries that are read ahead.
 const AHEAD_MAX: usize = 256;
 
 /// No entry is read ahead after this many bytes.
 const AHEAD_BYTES: usize = 64 << 10;
-
-/// The moves of both kinds of cursors.
-pub(crate) trait Moves {
-    fn seek_to_first(&mut self) -> Result<bool>;
-    fn seek_to_last(&mut self) -> Result<bool>;
-    fn seek(&mut self, key: &[u8]) -> Result<bool>;
-    fn next(&mut self) -> Result<bool>;
-    fn prev(&mut self) -> Result<bool>;
-    fn key(&self) -> &[u8];
-    fn value(&self) -> Result<&[u8]>;
-}
-
-macro_rules! moves {
-    ($cursor:ty) => {
-        impl Moves for $cursor {
-            fn seek_to_first(&mut self) -> Result<bool> {
-                self.seek_to_first()
-            }
-            fn seek_to_last(&mut self) -> Result<bool> {
-                self.seek_to_last()
-            }
-            fn seek(&mut self, key: &[u8]) -> Result<bool> {
-                self.seek(key)
-            }
-            fn next(&mut self) -> Result<bool> {
-                self.next()
-            }
-            fn prev(&mut self) -> Result<bool> {
-                self.prev()
-            }
-            fn key(&self) -> &[u8] {
-                self.key()
-            }
-            fn value(&self) -> Result<&[u8]> {
-                self.value()
-            }
-        }
-    };
-}
-moves!(Cursor);
-moves!(TransactionCursor<'_>);
 
 /// In the order of keys, or against it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,13 +207,7 @@ impl Iteration {
                     Ok(found)
                 }
             }
-            (Direction::Backward, Place::Before(key)) => {
-                if cursor.seek(key)? {
-                    cursor.prev()
-                } else {
-                    cursor.seek_to_last()
-                }
-            }
+            (Direction::Backward, Place::Before(key)) => cursor.seek_before(key),
             (Direction::Backward, Place::After(key)) => {
                 if !cursor.seek(key)? {
                     cursor.seek_to_last()

@@ -1,7 +1,7 @@
 //! The extension module `windrow._windrow`: what the package `windrow` for Python is made of.
 //!
 //! Each class wraps a handle of the Rust interface. A call turns its arguments into bytes, runs the work without the
-//! interpreter's lock, and turns the outcome into objects or an exception. No panic of the
+//! interpreter's lock, and turns the outcome into objects or an exception. A get looks in memory with the lock. No panic of the
 //! engine enters Python: it becomes an error.
 //!
 //! Invariants:

@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PySlice, PyTuple};
-use windrow::Expiry;
+use windrow::{Expiry, Near};
 use windrow_ffi::catch;
 
 use crate::arrays::ArrayScan;
-use crate::buffers::{Input, Value, to_bytes};
+use crate::buffers::{Input, Value, near_bytes, to_bytes};
 use crate::errors::invalid_argument;
 use crate::iteration::Direction;
 use crate::iterator::{Iterator, Part, Source};
@@ -86,6 +86,13 @@ impl View {
         let key = self.scope.key(key);
         if !self.scope.contains(&key) {
             return Ok(None);
+        }
+        // An answer in memory costs less than the way out of the interpreter and back.
+        let near = caught(py, || reader.get_near(&key, |value| near_bytes(py, value)))?;
+        match near {
+            Near::Found(Some(value)) => return Ok(Some(value)),
+            Near::Absent => return Ok(None),
+            Near::Found(None) | Near::Unknown => {}
         }
         let found = call(py, || reader.get_pinned(&key))?;
         found.map(|value| to_bytes(py, &value)).transpose()

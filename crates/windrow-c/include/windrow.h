@@ -338,8 +338,9 @@ typedef int32_t (*windrow_filter)(void *state,
 
 // Receives an event as a JSON object, whose member `event` names it: `flush_ended`, `compaction_ended`,
 // `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `consumer_fell_behind`, `no_space`,
-// `space_resumed`. The text is valid during the call. The thread that causes an event makes the call, which may be a writer:
-// return soon. The listener may read the database, but not write to it, flush, compact or close it. It must not throw.
+// `space_resumed`, and others that docs/watching.md describes. The text is valid during the call. The thread that causes an
+// event makes the call, which may be a writer: return soon. The listener may read the database, but not write to it, flush,
+// compact or close it. It must not throw.
 typedef void (*windrow_listener)(void *state, const char *event);
 
 // A source of entries. It sets `*key` and `*value` and returns `WINDROW_SOURCE_ENTRY`, or returns `WINDROW_SOURCE_END`. Any
@@ -1075,6 +1076,11 @@ void windrow_options_set_error_if_exists(windrow_options *options, bool value);
 // Whether writes that name no durability survive a power failure. Default false: `WINDROW_DURABILITY_BUFFERED`.
 void windrow_options_set_sync(windrow_options *options,
                               bool value);
+
+// Whether an open goes on with the commits before damage of the write-ahead log, and gives up those behind it; otherwise it
+// fails with `WINDROW_CORRUPTION`. Default false.
+void windrow_options_set_up_to_damage(windrow_options *options,
+                                      bool value);
 
 // Whether reads take blocks from memory maps; otherwise by system calls into Windrow's own cache. Default true. A device
 // error under a map can end the process.

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, backup, changes, checkpoint, compact, dump, keyspaces, load, point, prepared, repair,
-    scan, shell, simulate, stats, values, verify,
+    advise, backup, changes, checkpoint, compact, dump, explain, keyspaces, load, log, point,
+    prepared, repair, scan, serve, shell, simulate, stats, top, values, verify,
 };
 use crate::demo;
 
@@ -60,6 +60,14 @@ pub(crate) enum Command {
     Stats(stats::StatsArgs),
     /// Draw the tree: the bytes and the capacity of each level, and the value files
     Levels(stats::LevelsArgs),
+    /// Watch a database live: levels, jobs, stalls, rates, memory, latencies
+    Top(top::TopArgs),
+    /// Serve the statistics over HTTP, for Prometheus and for a browser
+    Serve(serve::ServeArgs),
+    /// Show how a get or a seek comes to its answer: memtables, tables, filters, blocks, times
+    Explain(explain::ExplainArgs),
+    /// Print the job log: flushes, compactions, stalls, opens, errors
+    Log(log::LogArgs),
     /// List the value files: how much of each is live, and which tables refer to it
     Values(values::ValuesArgs),
     /// List the prepared transactions, or commit one or roll it back

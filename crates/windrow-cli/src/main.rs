@@ -17,11 +17,11 @@ mod outcome;
 mod output;
 mod picture;
 mod progress;
-mod prometheus;
 mod range;
 mod store;
 mod tables;
 mod text;
+mod watch;
 
 use std::process::ExitCode;
 

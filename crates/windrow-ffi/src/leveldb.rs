@@ -18,7 +18,7 @@ use windrow::vfs::{OsVfs, Vfs};
 use windrow::{Compression, Db, Keyspace, Options, Result};
 
 pub use cursor::EntryCursor;
-pub use entries::{Bounds, Entries, logical};
+pub use entries::{Bounds, EMPTY_KEY_KEYSPACE, Entries, logical};
 
 /// The keyspace of all keys but the empty one.
 pub const KEYSPACE: &str = "default";

@@ -1,6 +1,6 @@
 //! What the interfaces of Windrow for other languages share: the arguments of C callers as Rust values, memory that C
 //! callers free, and the border that no panic crosses. In files of their own: options by name, backups, what the
-//! interfaces of LevelDB and RocksDB share, and a transaction with its cursors.
+//! interfaces of LevelDB and RocksDB share, a transaction with its cursors, and what both kinds of cursors have in common.
 //!
 //! # Safety argument
 //! A C caller passes bytes as a pointer and a length, and text as a pointer to bytes that end with a zero. Rust cannot
@@ -17,6 +17,7 @@ pub mod calls;
 pub mod iterator;
 pub mod key_order;
 pub mod leveldb;
+pub mod moves;
 pub mod settings;
 pub mod transaction;
 

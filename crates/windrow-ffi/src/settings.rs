@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use windrow::{
     BlockSource, Compression, Durability, Error, FilterAllocation, Isolation, KeyspaceOptions,
-    MediumInPlace, MediumOrder, Options, Preset, Result, SegmentLimit,
+    MediumInPlace, MediumOrder, Options, Preset, Recovery, Result, SegmentLimit,
 };
 
 /// The value of an option.
@@ -143,6 +143,12 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
                 Setting::Word(name) => options.durability = durability(name)?,
                 _ => return Err(value.unfit("one of buffered, sync")),
             },
+            "recovery" => {
+                options.recovery = value.choice(&[
+                    ("strict", Recovery::Strict),
+                    ("up-to-damage", Recovery::UpToDamage),
+                ])?;
+            }
             "block_source" => {
                 options.block_source = value.choice(&[
                     ("mapped", BlockSource::Mapped),
@@ -162,6 +168,11 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
             "change_retention_bytes" => options.change_retention.bytes = value.whole()?,
             "change_retention_idle" => options.change_retention.idle = value.duration()?,
             "scrub_interval" => options.scrub_interval = value.duration()?,
+            "job_log_bytes" => options.job_log_bytes = value.whole()?,
+            "status_interval" => options.status_interval = value.duration()?,
+            "latency_interval" => {
+                options.latency_interval = u32::try_from(value.whole()?).unwrap_or(u32::MAX);
+            }
             _ => return Err(Error::invalid_argument("there is no such option")),
         }
         Ok(())

@@ -32,3 +32,4 @@ pub use disk::{CrashPolicy, Image, SimDisk};
 pub use model::Model;
 pub use random::{Random, combine};
 pub use runtime::SteppedRuntime;
+pub use settings::unobserved;

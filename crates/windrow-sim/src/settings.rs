@@ -56,6 +56,7 @@ impl Setting {
                 options.keyspace.size_ratio = 4.0;
             }),
             set("compressed", |options| {
+                options.job_log_bytes = 16 << 10;
                 options.keyspace.medium_order = MediumOrder::Written;
                 options.keyspace.segment_limit = SegmentLimit::Fixed(2);
                 options.keyspace.max_space_amp = f64::INFINITY;
@@ -95,6 +96,8 @@ impl Setting {
             }),
             set("scrubbed", |options| {
                 options.scrub_interval = Duration::from_nanos(1);
+                options.job_log_bytes = 4 << 10;
+                options.latency_interval = 4;
                 options.open_files_max = 16;
                 options.background_threads = 4;
                 options.keyspace.file_bytes = 1 << 10;
@@ -140,9 +143,19 @@ impl Setting {
     }
 }
 
+/// `options` without job log, status file and latencies. Then only the database itself uses the disk and the clock, and
+/// a test of crashes or faults spends its steps on it.
+#[must_use]
+pub fn unobserved(mut options: Options) -> Options {
+    options.job_log_bytes = 0;
+    options.status_interval = Duration::ZERO;
+    options.latency_interval = 0;
+    options
+}
+
 /// A few kilobytes of data fill several levels.
 fn tiny() -> Options {
-    let mut options = Options::default();
+    let mut options = unobserved(Options::default());
     options.max_wal_bytes = 32 << 10;
     options.cache_bytes = 64 << 10;
     options.reserve_bytes = 32 << 10;

@@ -62,6 +62,8 @@ fn damage_gives_no_wrong_answer() {
     }
     let [all, rest, ..] = repairs("bit flipped: manifest");
     assert!(all + rest > 1000, "{tally}");
+    let [cut, _, refused, _] = tally.prefixes["bit flipped: wal"];
+    assert!(cut > 50 && refused > 50, "{tally}");
 }
 
 #[test]

@@ -7,12 +7,15 @@
 //!
 //! Concurrency: many threads call the listener at once.
 
+mod text;
+
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::SequenceNumber;
 use crate::base::sync::thread_local;
 
 /// Something that happened in an open database.
@@ -24,6 +27,96 @@ use crate::base::sync::thread_local;
 )]
 #[non_exhaustive]
 pub enum Event {
+    /// The open has found damage in the write-ahead log, and recovered the commits before it alone, as
+    /// [`Recovery::UpToDamage`](crate::Recovery::UpToDamage) asks for. The database is not open yet.
+    #[non_exhaustive]
+    HistoryCut {
+        /// The damage, with its file and offset.
+        damage: String,
+        /// The newest sequence number in use. New commits follow it.
+        last_sequence: SequenceNumber,
+    },
+    /// The database is open: recovery has ended.
+    #[non_exhaustive]
+    Opened {
+        /// Whether the open has created it.
+        is_new: bool,
+        /// The logs that recovery has read.
+        logs: usize,
+        /// Bytes of them.
+        log_bytes: u64,
+        /// The entries in them that no table has.
+        entries: u64,
+        /// The time that it took.
+        duration: Duration,
+    },
+    /// A close has ended. No other event follows.
+    #[non_exhaustive]
+    Closed {
+        /// Its error.
+        error: Option<String>,
+        /// The time that it took.
+        duration: Duration,
+    },
+    /// A flush begins.
+    #[non_exhaustive]
+    FlushBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// Entries in the memtable.
+        entries: u64,
+    },
+    /// A compaction begins.
+    #[non_exhaustive]
+    CompactionBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// The level of the output.
+        level: usize,
+        /// The purpose, as that of [`CompactionEnded`](Self::CompactionEnded).
+        purpose: &'static str,
+        /// The table files that it replaces or appends to.
+        files: usize,
+        /// Bytes of them.
+        bytes: u64,
+    },
+    /// A garbage collection begins.
+    #[non_exhaustive]
+    GarbageCollectionBegan {
+        /// The keyspace.
+        keyspace: String,
+        /// The value files that it replaces.
+        files: usize,
+        /// Bytes of them.
+        bytes: u64,
+    },
+    /// A job has failed and will be tried again. If the database is poisoned, no job is.
+    #[non_exhaustive]
+    JobFailed {
+        /// The job: `flush`, `compaction`, `garbage_collection`, or `other`.
+        job: &'static str,
+        /// The keyspace, if it is a compaction or a garbage collection.
+        keyspace: Option<String>,
+        /// The error.
+        error: String,
+    },
+    /// An error has left unknown what is durable: the database acknowledges nothing more. A thread notices this soon after
+    /// the error.
+    #[non_exhaustive]
+    Poisoned {
+        /// The error that the next write gets.
+        error: String,
+    },
+    /// A table file has gone down a level by an edit alone.
+    #[non_exhaustive]
+    FileMoved {
+        /// The keyspace.
+        keyspace: String,
+        /// Its new level.
+        level: usize,
+        /// Bytes of the file.
+        bytes: u64,
+    },
     /// A flush has written a memtable to level 0.
     #[non_exhaustive]
     FlushEnded {
@@ -121,6 +214,20 @@ pub enum Event {
     SpaceResumed,
 }
 
+/// A field of an [`Event`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventValue<'a> {
+    /// A text.
+    Text(&'a str),
+    /// A number of things or of bytes, or a level.
+    Number(u64),
+    /// A length of time.
+    Time(Duration),
+    /// Whether something is so.
+    Flag(bool),
+}
+
 /// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
 /// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick. The
@@ -149,16 +256,25 @@ impl Listener {
         Self(Some(listener))
     }
 
+    /// Whether there is one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Calls the listener with an event (I2). The caller holds no lock (I1).
-    pub(crate) fn notify(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn notify(&self, event: &Event) {
         if let Some(listener) = &self.0 {
-            CALLS.with(|calls| calls.set(calls.get() + 1));
-            drop(catch_unwind(AssertUnwindSafe(|| {
-                listener.on_event(&event());
-            })));
-            CALLS.with(|calls| calls.set(calls.get() - 1));
+            guarded(|| listener.on_event(event));
         }
     }
+}
+
+/// Runs code of a receiver of events. Returns `None` if it panics (I2).
+pub(crate) fn guarded<T>(receive: impl FnOnce() -> T) -> Option<T> {
+    CALLS.with(|calls| calls.set(calls.get() + 1));
+    let outcome = catch_unwind(AssertUnwindSafe(receive));
+    CALLS.with(|calls| calls.set(calls.get() - 1));
+    outcome.ok()
 }
 
 thread_local! {

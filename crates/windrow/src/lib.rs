@@ -37,6 +37,7 @@ mod engine;
 mod events;
 mod filter;
 pub mod inspect;
+mod latency;
 mod log;
 mod manifest;
 mod memtable;
@@ -65,17 +66,19 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
-    ConsumerStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, PausedFile,
-    RepairReport, RepairedKeyspace, StallStats, Stats, TableSummary, TableWriter, ValueFileReport,
-    ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
+    ConsumerStats, JobStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, Near,
+    PausedFile, RepairReport, RepairedKeyspace, StallStats, Stats, TableSummary, TableWriter,
+    ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
-pub use events::{Event, EventListener};
+pub use events::{Event, EventListener, EventValue};
+pub use latency::{LatencyStats, Operation};
 pub use merge_operator::{MergeError, MergeOperator, Operands};
 pub use options::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, KeyspaceOptions,
-    MediumInPlace, MediumOrder, Options, Preset, Retention, SegmentLimit,
+    MediumInPlace, MediumOrder, Options, Preset, Recovery, Retention, SegmentLimit,
 };
 pub use policy::StallCause;
+pub use read::explain::{ExplainedAnswer, ExplainedSource, ExplainedStep, Explanation};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

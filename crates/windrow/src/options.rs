@@ -23,7 +23,7 @@ use crate::vfs::{OsVfs, Vfs};
 pub(crate) use check::{check_key, check_operand, check_value};
 pub use choices::{
     BlockSource, Durability, FileCheck, FilterAllocation, Isolation, MediumInPlace, MediumOrder,
-    Preset, Retention, SegmentLimit,
+    Preset, Recovery, Retention, SegmentLimit,
 };
 pub use keyspace::KeyspaceOptions;
 pub(crate) use recorded::RecordedOptions;
@@ -41,6 +41,9 @@ pub struct Options {
     /// Durability of writes that do not name one. Default [`Durability::Buffered`]. Set `Sync` if every write must
     /// survive a power failure.
     pub durability: Durability,
+    /// What an open does if the write-ahead log is damaged. Default [`Recovery::Strict`]. Set `UpToDamage` to go on with
+    /// the commits before the damage, if those behind it are not worth a [repair](crate::Db::repair).
+    pub recovery: Recovery,
     /// How reads get blocks. Default [`BlockSource::Mapped`]. Set `Buffered` if a device error must not end the
     /// process, and give `cache_bytes` more memory.
     pub block_source: BlockSource,
@@ -83,6 +86,16 @@ pub struct Options {
     /// A mapped block is verified again at its first read in each interval of this length, or of a second while memory
     /// is short. Default an hour. Set less to find damage behind the page cache sooner.
     pub scrub_interval: Duration,
+    /// Bytes of the job log: the files `LOG` and `LOG.old` in the folder, with a line for each event of the database.
+    /// Default 2 MiB; 0 for no job log. It need not be durable, and a failure to write it changes nothing else.
+    pub job_log_bytes: u64,
+    /// How often the file `STATUS` in the folder gets the statistics of this process, for programs such as `windrow top`.
+    /// Default a second; zero for never. It takes at most a hundredth of the time of one thread, and with one of the
+    /// `background_threads` it waits for the end of a job.
+    pub status_interval: Duration,
+    /// One of so many gets, commits, seeks and steps of cursors is timed, rounded up to a power of two. Default 128; 0 for
+    /// no latencies at all. Flushes, compactions, garbage collections, syncs and stalls are all timed.
+    pub latency_interval: u32,
     /// Options of keyspaces that are created without their own. Existing keyspaces keep theirs.
     pub keyspace: KeyspaceOptions,
 
@@ -99,6 +112,7 @@ impl Default for Options {
             create_if_missing: true,
             error_if_exists: false,
             durability: Durability::default(),
+            recovery: Recovery::default(),
             block_source: BlockSource::default(),
             lock_timeout: Duration::from_secs(1),
             cache_bytes: 64 << 20,
@@ -110,6 +124,9 @@ impl Default for Options {
             reserve_bytes: 4 << 20,
             change_retention: Retention::default(),
             scrub_interval: Duration::from_secs(3600),
+            job_log_bytes: 2 << 20,
+            status_interval: Duration::from_secs(1),
+            latency_interval: 128,
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),
             runtime: Arc::new(Threads::default()),
@@ -194,6 +211,14 @@ impl Options {
     ) -> Result<KeyspaceOperator> {
         self.merge_operators
             .of_keyspace(keyspace, recorded, operators::by_name)
+    }
+
+    /// Whether anybody wants the events of the database.
+    pub(crate) fn is_observed(&self) -> bool {
+        cfg!(feature = "tracing")
+            || self.listener.is_any()
+            || self.job_log_bytes > 0
+            || self.latency_interval > 0
     }
 
     /// Checks every field.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, RegionBytes, Vfs};
-use windrow::{Db, Keyspace, Options};
+use windrow::{Db, Keyspace, Near, Options};
 
 use common::Random;
 
@@ -373,4 +373,21 @@ fn nothing_behind_the_end_of_a_range_is_asked_for_at_a_seek() {
     // Most runs have one block of these keys, and few have two.
     let (asked, _) = blocks(&pass(2500..2520));
     assert!((RUNS..=RUNS + 2).contains(&asked), "{asked}");
+}
+
+#[test]
+fn a_near_read_asks_nothing_of_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::default();
+    let (_db, map) = runs(folder.path(), &vfs);
+    let mut absent = 0;
+    drop(vfs.take());
+    for place in 0..KEYS {
+        let near = |key: &[u8]| map.get_near(key, <[u8]>::len).unwrap();
+        assert_eq!(near(&key(place)), Near::Unknown);
+        // The filters of all runs reject most keys that do not exist.
+        absent += u64::from(near(&[&key(place)[..], b"-"].concat()) == Near::Absent);
+    }
+    assert!(vfs.take().0.is_empty());
+    assert!(absent * 10 > KEYS * 8, "{absent}");
 }

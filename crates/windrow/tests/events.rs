@@ -58,6 +58,8 @@ fn flushes_and_compactions_notify_and_add_up() {
     let (mut flushes, mut flushed, mut compactions) = (0, 0, 0);
     let (mut read, mut written, mut entries, mut dropped) = (0, 0, 0, 0);
     let (mut stalls_begun, mut stalls_ended) = (0, 0);
+    let (mut flushes_begun, mut compactions_begun) = (0, 0);
+    let (mut opens, mut moves) = (0, 0);
     for event in &*received.lock().unwrap() {
         match event {
             Event::FlushEnded {
@@ -90,9 +92,21 @@ fn flushes_and_compactions_notify_and_add_up() {
             }
             Event::StallBegan { cause, .. } => stalls_begun += u64::from(!cause.is_empty()),
             Event::StallEnded { .. } => stalls_ended += 1,
+            Event::FlushBegan { .. } => flushes_begun += 1,
+            Event::CompactionBegan { purpose, files, .. } => {
+                assert_eq!((*purpose, *files > 0), ("tree", true));
+                compactions_begun += 1;
+            }
+            Event::FileMoved { .. } => moves += 1,
+            Event::Opened { is_new, logs, .. } => {
+                assert_eq!((*is_new, *logs, opens), (true, 0, 0));
+                opens += 1;
+            }
             other => panic!("{other:?} did not happen"),
         }
     }
+    assert_eq!((opens, moves), (1, stats.trivial_moves));
+    assert_eq!((flushes_begun, compactions_begun), (flushes, compactions));
     assert_eq!((flushes, flushed), (stats.flushes, stats.flush_bytes));
     assert_eq!(compactions, stats.compactions);
     assert_eq!(

@@ -1,8 +1,9 @@
 //! Arguments of methods as values of Rust.
 //!
 //! # Safety argument
-//! The memory of a direct buffer belongs to Java. Java keeps the buffer while a method has it, and [`region`] checks that the
-//! bytes are within it. They are read and written by copies alone, because other threads may change them.
+//! The memory of a direct buffer of the caller may go away at any time, by the close of its arena. So this library never uses
+//! it: Java copies between it and a [`Scratch`], and checks that it is there. A scratch belongs to one thread, which keeps it
+//! while a method has its address, and every method gets that of its own thread.
 //!
 //! Concurrency: no state.
 
@@ -11,13 +12,22 @@ use std::time::Duration;
 
 use jni::Env;
 use jni::objects::{JByteArray, JByteBuffer};
-use jni::sys::jbyte;
-use windrow::{Durability, Error, Result};
+use jni::sys::{jbyte, jlong};
+use windrow::{Durability, Error, ErrorKind, Result};
 
 use crate::errors::Outcome;
+use crate::handles::method;
+use crate::packed;
 
 /// Most keys have no more bytes.
 const SHORT_BYTES: usize = 256;
+
+/// From this length on, an array for which there is no memory is an error. A shorter one ends the process then, as
+/// everywhere.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// The bytes of a scratch; the class `Scratch` has the same number.
+const SCRATCH_BYTES: usize = 16 << 10;
 
 /// A copy of bytes of Java.
 #[expect(clippy::large_enum_variant, reason = "a short key needs no allocation")]
@@ -46,32 +56,13 @@ impl Bytes {
             array.get_region(env, start, signed(&mut short[..length]))?;
             return Ok(Self::Short(short, length));
         }
-        let mut long = vec![0; length];
+        let mut long = if length < LARGE_BYTES {
+            vec![0; length]
+        } else {
+            zeroed(length)?
+        };
         array.get_region(env, start, signed(&mut long))?;
         Ok(Self::Long(long))
-    }
-
-    /// The copy of a part of a direct buffer.
-    #[expect(unsafe_code, reason = "the border to Java")]
-    pub(crate) fn of_buffer(
-        env: &Env<'_>,
-        buffer: &JByteBuffer<'_>,
-        start: i32,
-        length: i32,
-    ) -> Outcome<Self> {
-        let (address, length) = region(env, buffer, start, length)?;
-        let mut copy = if length <= SHORT_BYTES {
-            Self::Short([0; SHORT_BYTES], length)
-        } else {
-            Self::Long(vec![0; length])
-        };
-        let target = match &mut copy {
-            Self::Short(bytes, _) => bytes.as_mut_ptr(),
-            Self::Long(bytes) => bytes.as_mut_ptr(),
-        };
-        // SAFETY: the buffer has these bytes, and Java keeps it during the call; the copy has as many.
-        unsafe { std::ptr::copy_nonoverlapping(address, target, length) };
-        Ok(copy)
     }
 
     /// The copy of an array, or nothing for null.
@@ -80,6 +71,13 @@ impl Bytes {
             return Ok(None);
         }
         Self::new(env, array).map(Some)
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self {
+            Self::Short(bytes, length) => bytes[..length].to_vec(),
+            Self::Long(bytes) => bytes,
+        }
     }
 
     /// As text.
@@ -99,38 +97,57 @@ impl Deref for Bytes {
     }
 }
 
-/// The address and length of a part of a direct buffer.
+/// The address of the calling thread's own memory (the class `Scratch`), with what a method needs at its start.
+#[repr(transparent)]
+pub(crate) struct Scratch(jlong);
+
 #[expect(unsafe_code, reason = "the border to Java")]
-pub(crate) fn region(
-    env: &Env<'_>,
-    buffer: &JByteBuffer<'_>,
-    start: i32,
-    length: i32,
-) -> Outcome<(*mut u8, usize)> {
-    let capacity = env.get_direct_buffer_capacity(buffer)?;
-    let start = usize::try_from(start).map_err(|_| out_of_range())?;
-    let length = usize::try_from(length).map_err(|_| out_of_range())?;
-    if start > capacity || length > capacity - start {
-        return Err(out_of_range().into());
+impl Scratch {
+    /// The bytes from `start` on.
+    pub(crate) fn bytes(&self, start: i32, length: i32) -> Result<&[u8]> {
+        let (address, length) = self.part(start, length)?;
+        // SAFETY: the memory has these bytes, and no other thread uses it (the safety argument).
+        Ok(unsafe { std::slice::from_raw_parts(address, length) })
     }
-    let address = env.get_direct_buffer_address(buffer)?;
-    // SAFETY: the start is within the buffer.
-    Ok((unsafe { address.add(start) }, length))
+
+    /// A key, and a value behind it.
+    pub(crate) fn pair(&self, key: i32, value: i32) -> Result<(&[u8], &[u8])> {
+        Ok((self.bytes(0, key)?, self.bytes(key, value)?))
+    }
+
+    /// Writes a value to the start if it has no more than `space` bytes. Returns its length.
+    pub(crate) fn fill(self, value: &[u8], space: i32) -> Result<i32> {
+        let length = i32::try_from(value.len()).map_err(|_| packed::too_long())?;
+        if length <= space {
+            let (address, length) = self.part(0, length)?;
+            // SAFETY: the memory has the space, which is no memory of Rust, and nobody borrows it any more.
+            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), address, length) };
+        }
+        Ok(length)
+    }
+
+    fn part(&self, start: i32, length: i32) -> Result<(*mut u8, usize)> {
+        let start = usize::try_from(start).ok();
+        let length = usize::try_from(length).ok();
+        let (Some(start), Some(length)) = (start, length) else {
+            return Err(out_of_range());
+        };
+        if start > SCRATCH_BYTES || length > SCRATCH_BYTES - start {
+            return Err(out_of_range());
+        }
+        // SAFETY: the start is within the memory.
+        Ok((unsafe { (self.0 as *mut u8).add(start) }, length))
+    }
 }
 
-/// Writes `bytes` to a part of a direct buffer that has as many.
-#[expect(unsafe_code, reason = "the border to Java")]
-pub(crate) fn fill(
-    env: &Env<'_>,
-    buffer: &JByteBuffer<'_>,
-    start: i32,
-    bytes: &[u8],
-) -> Outcome<()> {
-    let length = i32::try_from(bytes.len()).map_err(|_| out_of_range())?;
-    let (address, length) = region(env, buffer, start, length)?;
-    // SAFETY: the buffer has this part, and Java keeps it during the call. It is no memory of Rust.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address, length) };
-    Ok(())
+fn zeroed(length: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if bytes.try_reserve_exact(length).is_err() {
+        let message = format!("there is no memory for {length} bytes");
+        return Err(Error::new(ErrorKind::Io, message));
+    }
+    bytes.resize(length, 0);
+    Ok(bytes)
 }
 
 #[expect(unsafe_code, reason = "bytes of Java have a sign")]
@@ -140,7 +157,7 @@ fn signed(bytes: &mut [u8]) -> &mut [jbyte] {
 }
 
 fn out_of_range() -> Error {
-    Error::invalid_argument("the bytes are not in the array or buffer")
+    Error::invalid_argument("the bytes are not in the array")
 }
 
 /// The keys from `start` on and before `end`; null is no bound.
@@ -192,3 +209,8 @@ pub(crate) fn time_to_live(milliseconds: i64) -> Result<Option<Duration>> {
             .map_err(|_| Error::invalid_argument("a time to live is not negative")),
     }
 }
+
+// The address of the memory of a new scratch.
+method!(Java_io_windrow_Native_addressOf, env, scratch: JByteBuffer<'local>; jlong, {
+    Ok(env.get_direct_buffer_address(&scratch)? as jlong)
+});

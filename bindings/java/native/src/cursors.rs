@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jni::objects::JByteArray;
 use jni::sys::jlong;
-use windrow::{Cursor, Error, Result, TransactionCursor, View};
+use windrow::{Cursor, Error, Result, View};
+use windrow_ffi::moves::Moves;
 
 use crate::arguments::{Bytes, Keys};
 use crate::handles::method;
@@ -55,47 +56,6 @@ impl Move {
     }
 }
 
-/// The moves of both kinds of cursors.
-pub(crate) trait Moves {
-    fn seek_to_first(&mut self) -> Result<bool>;
-    fn seek_to_last(&mut self) -> Result<bool>;
-    fn seek(&mut self, key: &[u8]) -> Result<bool>;
-    fn next(&mut self) -> Result<bool>;
-    fn prev(&mut self) -> Result<bool>;
-    fn key(&self) -> &[u8];
-    fn value(&self) -> Result<&[u8]>;
-}
-
-macro_rules! moves {
-    ($cursor:ty) => {
-        impl Moves for $cursor {
-            fn seek_to_first(&mut self) -> Result<bool> {
-                self.seek_to_first()
-            }
-            fn seek_to_last(&mut self) -> Result<bool> {
-                self.seek_to_last()
-            }
-            fn seek(&mut self, key: &[u8]) -> Result<bool> {
-                self.seek(key)
-            }
-            fn next(&mut self) -> Result<bool> {
-                self.next()
-            }
-            fn prev(&mut self) -> Result<bool> {
-                self.prev()
-            }
-            fn key(&self) -> &[u8] {
-                self.key()
-            }
-            fn value(&self) -> Result<&[u8]> {
-                self.value()
-            }
-        }
-    };
-}
-moves!(Cursor);
-moves!(TransactionCursor<'_>);
-
 /// What a cursor has read.
 #[derive(Default)]
 pub(crate) struct Entries {
@@ -121,13 +81,7 @@ impl Entries {
             Move::First => cursor.seek_to_first()?,
             Move::Last => cursor.seek_to_last()?,
             Move::From => cursor.seek(key)?,
-            Move::Before => {
-                if cursor.seek(key)? {
-                    cursor.prev()?
-                } else {
-                    cursor.seek_to_last()?
-                }
-            }
+            Move::Before => cursor.seek_before(key)?,
             Move::Next | Move::Previous if was_ahead => true,
             Move::Next => cursor.next()?,
             Move::Previous => cursor.prev()?,

@@ -4,13 +4,16 @@
 
 use std::path::Path;
 
-use jni::objects::JByteArray;
+use jni::Env;
+use jni::objects::{JByteArray, JObjectArray};
 use jni::sys::jlong;
 use serde_json::to_vec;
-use windrow::{Db, Durability, Error, ErrorKind, Snapshot};
+use windrow::{Db, Durability, Error, ErrorKind, Options, Snapshot};
 
 use crate::arguments::{Bytes, durability};
 use crate::batches::batch;
+use crate::errors::Outcome;
+use crate::events::Events;
 use crate::handles::method;
 use crate::handles::{Handle, give};
 use crate::options;
@@ -20,9 +23,23 @@ method!(Java_io_windrow_Native_version, env; JByteArray<'local>, {
     Ok(env.byte_array_from_slice(env!("CARGO_PKG_VERSION").as_bytes())?)
 });
 
-method!(Java_io_windrow_Native_open, env, path: JByteArray<'local>, read_only: bool, settings: JByteArray<'local>; jlong, {
+/// The options of an open. The address of the queue of events is 0 without a listener.
+pub(crate) fn options_of_open(
+    env: &mut Env<'_>,
+    settings: &JByteArray<'_>,
+    objects: &JObjectArray<'_>,
+    events: &Handle<Events>,
+) -> Outcome<Options> {
+    let options = options::options(env, &Bytes::new(env, settings)?, objects)?;
+    Ok(match events.optional() {
+        Some(events) => options.with_listener(events.listener()?),
+        None => options,
+    })
+}
+
+method!(Java_io_windrow_Native_open, env, path: JByteArray<'local>, read_only: bool, settings: JByteArray<'local>, objects: JObjectArray<'local>, events: Handle<Events>; jlong, {
     let path = Bytes::new(env, &path)?;
-    let options = options::options(&Bytes::new(env, &settings)?)?;
+    let options = options_of_open(env, &settings, &objects, &events)?;
     let path = Path::new(path.text()?);
     let opened = if read_only { Db::open_read_only(path, options) } else { Db::open(path, options) };
     Ok(give(opened?))
@@ -30,7 +47,7 @@ method!(Java_io_windrow_Native_open, env, path: JByteArray<'local>, read_only: b
 
 method!(Java_io_windrow_Native_destroy, env, path: JByteArray<'local>; (), {
     let path = Bytes::new(env, &path)?;
-    Ok(Db::destroy(path.text()?, &windrow::Options::default())?)
+    Ok(Db::destroy(path.text()?, &Options::default())?)
 });
 
 method!(Java_io_windrow_Native_close, _env, db: Handle<Db>; (), {
@@ -76,6 +93,11 @@ method!(Java_io_windrow_Native_write, env, db: Handle<Db>, keyspaces: jni::objec
 
 method!(Java_io_windrow_Native_snapshot, _env, db: Handle<Db>; jlong, {
     Ok(give::<Snapshot>(db.snapshot()))
+});
+
+// Everything up to this sequence number is in the snapshot.
+method!(Java_io_windrow_Native_sequence, _env, snapshot: Handle<Snapshot>; jlong, {
+    Ok(snapshot.sequence().cast_signed())
 });
 
 // The numbers are those of the class `Database`.

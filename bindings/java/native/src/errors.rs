@@ -14,6 +14,8 @@ use windrow::ErrorKind;
 pub(crate) enum Failure {
     Engine(windrow::Error),
     Java(JavaError),
+    /// In a thread of its own: a sentence.
+    Panic(String),
 }
 
 /// What a method returns.
@@ -28,6 +30,17 @@ impl From<windrow::Error> for Failure {
 impl From<JavaError> for Failure {
     fn from(error: JavaError) -> Self {
         Self::Java(error)
+    }
+}
+
+impl Failure {
+    /// What has failed, for errors of another kind.
+    pub(crate) fn into_sentence(self) -> String {
+        match self {
+            Self::Engine(error) => error.to_string(),
+            Self::Java(error) => error.to_string(),
+            Self::Panic(sentence) => sentence,
+        }
     }
 }
 
@@ -52,6 +65,7 @@ fn code(kind: ErrorKind) -> i32 {
         ErrorKind::Deadlock => 13,
         ErrorKind::TimedOut => 14,
         ErrorKind::Merge => 15,
+        ErrorKind::FellBehind => 16,
         _ => INTERNAL,
     }
 }
@@ -70,7 +84,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for Throw {
         let thrown = match failure {
             Failure::Engine(error) => throw_error(env, &error),
             Failure::Java(JavaError::JavaException) => return Ok(T::default()),
-            Failure::Java(error) => throw(env, INTERNAL, &error.to_string(), Details::default()),
+            failure => throw(env, INTERNAL, &failure.into_sentence(), Details::default()),
         };
         ignore_thrown(thrown)
     }

@@ -6,6 +6,9 @@
 //! address, refuses further ones after a close, and calls `free` once, when there is none. So an address that arrives in a
 //! method is that of an object of the right type, which lives until the method ends.
 //!
+//! Addresses of two other kinds have their own arguments: that of a scratch (`arguments.rs`), and that of a candidate
+//! (`filters.rs`).
+//!
 //! The functions that [`method`] defines have the names by which Java finds them, and no others of the process have these.
 //!
 //! Concurrency: any thread. What a handle gives is shared, so its type must allow it.
@@ -49,6 +52,13 @@ impl<T> Handle<T> {
             address,
             _target: PhantomData,
         }
+    }
+}
+
+impl<T: Send + Sync> Handle<T> {
+    /// The object; none for the address 0.
+    pub(crate) fn optional(&self) -> Option<&T> {
+        (self.address != 0).then(|| &**self)
     }
 }
 

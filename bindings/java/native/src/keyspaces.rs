@@ -2,12 +2,12 @@
 //!
 //! Concurrency: any thread. The engine orders the writes.
 
-use jni::objects::{JByteArray, JByteBuffer};
+use jni::objects::JByteArray;
 use jni::sys::jlong;
 use serde_json::to_vec;
 use windrow::{Error, ErrorKind, Keyspace, Result, Snapshot, View};
 
-use crate::arguments::{Bytes, Keys, durability, time_to_live};
+use crate::arguments::{Bytes, Keys, Scratch, durability, time_to_live};
 use crate::handles::method;
 use crate::handles::{Handle, give, part};
 
@@ -34,34 +34,39 @@ method!(Java_io_windrow_Native_put, env, keyspace: Handle<Keyspace>, key: JByteA
     Ok(put(&keyspace, &key, &value, ttl, durability)?)
 });
 
-method!(Java_io_windrow_Native_putDirect, env, keyspace: Handle<Keyspace>, key: JByteBuffer<'local>, key_start: i32, key_length: i32, value: JByteBuffer<'local>, value_start: i32, value_length: i32, durability: i32; (), {
-    let key = Bytes::of_buffer(env, &key, key_start, key_length)?;
-    let value = Bytes::of_buffer(env, &value, value_start, value_length)?;
-    Ok(put(&keyspace, &key, &value, -1, durability)?)
+// Here and below: the key, and what belongs to it behind it, are in the scratch.
+method!(Java_io_windrow_Native_putAt, _env, keyspace: Handle<Keyspace>, scratch: Scratch, key: i32, value: i32, durability: i32; (), {
+    let (key, value) = scratch.pair(key, value)?;
+    Ok(put(&keyspace, key, value, -1, durability)?)
 });
 
-method!(Java_io_windrow_Native_delete, env, keyspace: Handle<Keyspace>, key: JByteArray<'local>, number: i32; (), {
-    let key = Bytes::new(env, &key)?;
-    Ok(match durability(number)? {
-        None => keyspace.remove(&*key),
-        Some(durability) => keyspace.remove_with(&*key, durability),
-    }?)
+fn delete(keyspace: &Keyspace, key: &[u8], number: i32) -> Result<()> {
+    match durability(number)? {
+        None => keyspace.remove(key),
+        Some(durability) => keyspace.remove_with(key, durability),
+    }
+}
+
+method!(Java_io_windrow_Native_delete, env, keyspace: Handle<Keyspace>, key: JByteArray<'local>, durability: i32; (), {
+    Ok(delete(&keyspace, &Bytes::new(env, &key)?, durability)?)
 });
 
-method!(Java_io_windrow_Native_merge, env, keyspace: Handle<Keyspace>, key: JByteArray<'local>, operand: JByteArray<'local>, number: i32; (), {
-    let (key, operand) = (Bytes::new(env, &key)?, Bytes::new(env, &operand)?);
-    Ok(match durability(number)? {
-        None => keyspace.merge(&*key, &*operand),
-        Some(durability) => keyspace.merge_with(&*key, &*operand, durability),
-    }?)
+method!(Java_io_windrow_Native_deleteAt, _env, keyspace: Handle<Keyspace>, scratch: Scratch, key: i32, durability: i32; (), {
+    Ok(delete(&keyspace, scratch.bytes(0, key)?, durability)?)
 });
 
-method!(Java_io_windrow_Native_deleteRange, env, keyspace: Handle<Keyspace>, start: JByteArray<'local>, end: JByteArray<'local>, number: i32; (), {
+method!(Java_io_windrow_Native_merge, env, keyspace: Handle<Keyspace>, key: JByteArray<'local>, operand: JByteArray<'local>; (), {
+    Ok(keyspace.merge(&*Bytes::new(env, &key)?, &*Bytes::new(env, &operand)?)?)
+});
+
+method!(Java_io_windrow_Native_mergeAt, _env, keyspace: Handle<Keyspace>, scratch: Scratch, key: i32, operand: i32; (), {
+    let (key, operand) = scratch.pair(key, operand)?;
+    Ok(keyspace.merge(key, operand)?)
+});
+
+method!(Java_io_windrow_Native_deleteRange, env, keyspace: Handle<Keyspace>, start: JByteArray<'local>, end: JByteArray<'local>; (), {
     let keys = Keys::new(env, &start, &end)?;
-    Ok(match durability(number)? {
-        None => keyspace.delete_range::<&[u8]>(keys.bounds()),
-        Some(durability) => keyspace.delete_range_with::<&[u8]>(keys.bounds(), durability),
-    }?)
+    Ok(keyspace.delete_range::<&[u8]>(keys.bounds())?)
 });
 
 // Null stands for no value.

@@ -1,10 +1,17 @@
-//! Options of Java callers, as an array of names and values.
+//! Options of Java callers, as an array of names and values, with the objects among them.
 //!
 //! Concurrency: no state.
 
-use windrow::{Error, KeyspaceOptions, Options, Result, operators};
+use std::sync::Arc;
+
+use jni::Env;
+use jni::objects::JObjectArray;
+use windrow::{Error, KeyspaceOptions, MergeOperator, Options, Result, operators};
 use windrow_ffi::settings::{self, Setting};
 
+use crate::errors::Outcome;
+use crate::filters::Filter;
+use crate::operators::Operator;
 use crate::packed::Reader;
 
 /// What a value is; the numbers are those of the class `Settings`.
@@ -23,29 +30,50 @@ fn setting<'a>(from: &mut Reader<'a>) -> Result<Setting<'a>> {
     })
 }
 
-/// The options of a database. A name that begins with `keyspace.` is one of the options of new keyspaces, one with
-/// `merge_operator.` has the name of the operator of a keyspace.
-pub(crate) fn options(packed: &[u8]) -> Result<Options> {
+/// The options of a database.
+///
+/// A name that begins with `keyspace.` is one of the options of new keyspaces. One with `merge_operator.` has the name of the
+/// ready operator of a keyspace. One with `merge_function.` or `compaction_filter.` has the name of an object of the caller:
+/// `objects` has them in the same order.
+pub(crate) fn options(
+    env: &mut Env<'_>,
+    packed: &[u8],
+    objects: &JObjectArray<'_>,
+) -> Outcome<Options> {
     let mut from = Reader::new(packed);
     let mut options = Options::default();
+    let mut taken = 0;
     while !from.is_empty() {
         let name = from.text()?;
         let value = setting(&mut from)?;
-        if let Some(name) = name.strip_prefix("keyspace.") {
-            set_of_keyspace(&mut options.keyspace, name, value)?;
-        } else if let Some(keyspace) = name.strip_prefix("merge_operator.") {
-            let Setting::Word(operator) = value else {
-                return Err(Error::invalid_argument("a merge operator has a name"));
-            };
-            let found = operators::by_name(operator).ok_or_else(|| {
-                Error::invalid_argument(format!("there is no merge operator \"{operator}\""))
-            })?;
-            options = options.with_merge_operator(keyspace, found);
-        } else {
-            settings::set(&mut options, name, value)?;
+        match (name.split_once('.'), value) {
+            (Some(("keyspace", name)), _) => {
+                set_of_keyspace(&mut options.keyspace, name, value)?;
+            }
+            (Some(("merge_operator", keyspace)), Setting::Word(operator)) => {
+                options = options.with_merge_operator(keyspace, ready_operator(operator)?);
+            }
+            (Some(("merge_function", keyspace)), Setting::Word(name)) => {
+                let object = objects.get_element(env, taken)?;
+                let operator = Operator::new(env, name, &object)?;
+                options = options.with_merge_operator(keyspace, Arc::new(operator));
+                taken += 1;
+            }
+            (Some(("compaction_filter", keyspace)), Setting::Word(name)) => {
+                let object = objects.get_element(env, taken)?;
+                let filter = Filter::new(env, name, &object)?;
+                options = options.with_compaction_filter(keyspace, Arc::new(filter));
+                taken += 1;
+            }
+            _ => settings::set(&mut options, name, value)?,
         }
     }
     Ok(options)
+}
+
+fn ready_operator(name: &str) -> Result<Arc<dyn MergeOperator>> {
+    operators::by_name(name)
+        .ok_or_else(|| Error::invalid_argument(format!("there is no merge operator \"{name}\"")))
 }
 
 /// The options `base`, with those of the array over them.

@@ -11,11 +11,11 @@ use jni::sys::jlong;
 use windrow::{Db, Durability, Error, ErrorKind, Isolation, Keyspace, Result, Savepoint};
 use windrow_ffi::transaction::TransactionAndCursors;
 
-use crate::arguments::{Bytes, Keys, durability, time_to_live};
+use crate::arguments::{Bytes, Keys, Scratch, durability, time_to_live};
 use crate::cursors::{Entries, Move};
 use crate::handles::method;
 use crate::handles::{Handle, give};
-use crate::views::milliseconds;
+use crate::views::{MISSING, milliseconds};
 
 /// A transaction that is open.
 struct Open {
@@ -68,17 +68,44 @@ method!(Java_io_windrow_Native_begin, _env, db: Handle<Db>, isolation: i32, lock
 });
 
 // The intents are plain, for an update, and for a share.
+impl SharedTransaction {
+    fn get(&self, keyspace: &Keyspace, key: &[u8], intent: i32) -> Result<Option<Vec<u8>>> {
+        self.with(|open| {
+            open.transaction.with(|it| match intent {
+                0 => it.get(keyspace, key),
+                1 => it.get_for_update(keyspace, key),
+                _ => it.get_for_share(keyspace, key),
+            })
+        })
+    }
+
+    fn put(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<()> {
+        self.with(|open| {
+            open.transaction.with(|it| match ttl {
+                None => it.insert(keyspace, key, value),
+                Some(ttl) => it.insert_with_ttl(keyspace, key, value, ttl),
+            })
+        })
+    }
+}
+
 method!(Java_io_windrow_Native_getOfTransaction, env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, key: JByteArray<'local>, intent: i32; JByteArray<'local>, {
-    let key = Bytes::new(env, &key)?;
-    let value = transaction.with(|open| open.transaction.with(|it| match intent {
-        0 => it.get(&keyspace, &*key),
-        1 => it.get_for_update(&keyspace, &*key),
-        _ => it.get_for_share(&keyspace, &*key),
-    }))?;
+    let value = transaction.get(&keyspace, &Bytes::new(env, &key)?, intent)?;
     Ok(match value {
         Some(value) => env.byte_array_from_slice(&value)?,
         None => JByteArray::default(),
     })
+});
+
+method!(Java_io_windrow_Native_getAtOfTransaction, _env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, scratch: Scratch, key: i32, space: i32; i32, {
+    let value = transaction.get(&keyspace, scratch.bytes(0, key)?, 0)?;
+    Ok(value.map_or(Ok(MISSING), |value| scratch.fill(&value, space))?)
 });
 
 method!(Java_io_windrow_Native_expiresAtOfTransaction, env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, key: JByteArray<'local>; jlong, {
@@ -89,11 +116,12 @@ method!(Java_io_windrow_Native_expiresAtOfTransaction, env, transaction: Handle<
 
 method!(Java_io_windrow_Native_putOfTransaction, env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, key: JByteArray<'local>, value: JByteArray<'local>, ttl: jlong; (), {
     let (key, value) = (Bytes::new(env, &key)?, Bytes::new(env, &value)?);
-    let ttl = time_to_live(ttl)?;
-    Ok(transaction.with(|open| open.transaction.with(|it| match ttl {
-        None => it.insert(&keyspace, &*key, &*value),
-        Some(ttl) => it.insert_with_ttl(&keyspace, &*key, &*value, ttl),
-    }))?)
+    Ok(transaction.put(&keyspace, &key, &value, time_to_live(ttl)?)?)
+});
+
+method!(Java_io_windrow_Native_putAtOfTransaction, _env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, scratch: Scratch, key: i32, value: i32; (), {
+    let (key, value) = scratch.pair(key, value)?;
+    Ok(transaction.put(&keyspace, key, value, None)?)
 });
 
 method!(Java_io_windrow_Native_deleteOfTransaction, env, transaction: Handle<SharedTransaction>, keyspace: Handle<Keyspace>, key: JByteArray<'local>; (), {

@@ -4,18 +4,18 @@
 
 use std::time::SystemTime;
 
-use jni::objects::{JByteArray, JByteBuffer};
+use jni::objects::JByteArray;
 use jni::sys::jlong;
 use windrow::{Error, Expiry, View};
 
-use crate::arguments::{Bytes, Keys, fill, region};
+use crate::arguments::{Bytes, Keys, Scratch};
 use crate::handles::Handle;
 use crate::handles::method;
 use crate::packed;
 use crate::packed::{Reader, push};
 
 /// What a method returns for a key that does not exist.
-const MISSING: i32 = -1;
+pub(crate) const MISSING: i32 = -1;
 
 method!(Java_io_windrow_Native_get, env, view: Handle<View>, key: JByteArray<'local>; JByteArray<'local>, {
     let key = Bytes::new(env, &key)?;
@@ -25,21 +25,18 @@ method!(Java_io_windrow_Native_get, env, view: Handle<View>, key: JByteArray<'lo
     Ok(env.byte_array_from_slice(&value)?)
 });
 
-// Copies the value to a direct buffer if it has the space, and returns the value's length.
-method!(Java_io_windrow_Native_getDirect, env, view: Handle<View>, key: JByteBuffer<'local>, key_start: i32, key_length: i32, target: JByteBuffer<'local>, target_start: i32, target_length: i32; i32, {
-    let key = Bytes::of_buffer(env, &key, key_start, key_length)?;
-    let (_, space) = region(env, &target, target_start, target_length)?;
-    let Some(value) = view.get_pinned(&*key)? else {
-        return Ok(MISSING);
-    };
-    if value.len() <= space {
-        fill(env, &target, target_start, &value)?;
-    }
-    Ok(i32::try_from(value.len()).map_err(|_| packed::too_long())?)
+// The key is in the scratch, and the value comes there if it has the space. Returns the value's length.
+method!(Java_io_windrow_Native_getAt, _env, view: Handle<View>, scratch: Scratch, key: i32, space: i32; i32, {
+    let value = view.get_pinned(scratch.bytes(0, key)?)?;
+    Ok(value.map_or(Ok(MISSING), |value| scratch.fill(&value, space))?)
 });
 
 method!(Java_io_windrow_Native_contains, env, view: Handle<View>, key: JByteArray<'local>; bool, {
     Ok(view.contains_key(&*Bytes::new(env, &key)?)?)
+});
+
+method!(Java_io_windrow_Native_containsAt, _env, view: Handle<View>, scratch: Scratch, key: i32; bool, {
+    Ok(view.contains_key(scratch.bytes(0, key)?)?)
 });
 
 // Milliseconds since 1970; -1 for a missing key, the greatest number for never.

@@ -349,8 +349,9 @@ pub unsafe extern "C" fn windrow_options_set_compaction_filter(
 
 /// Receives an event as a JSON object, whose member `event` names it: `flush_ended`, `compaction_ended`,
 /// `expired_files_dropped`, `garbage_collection_ended`, `stall_began`, `stall_ended`, `consumer_fell_behind`, `no_space`,
-/// `space_resumed`. The text is valid during the call. The thread that causes an event makes the call, which may be a writer:
-/// return soon. The listener may read the database, but not write to it, flush, compact or close it. It must not throw.
+/// `space_resumed`, and others that docs/watching.md describes. The text is valid during the call. The thread that causes an
+/// event makes the call, which may be a writer: return soon. The listener may read the database, but not write to it, flush,
+/// compact or close it. It must not throw.
 pub type Listener = Option<unsafe extern "C" fn(state: *mut c_void, event: *const c_char)>;
 
 /// A listener of the caller.

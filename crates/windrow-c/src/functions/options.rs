@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow::{BlockSource, Durability, Error as WindrowError, Result, operators};
+use windrow::{BlockSource, Durability, Error as WindrowError, Recovery, Result, operators};
 use windrow_ffi::{given, text};
 
 use super::calls::{call, guard};
@@ -88,6 +88,18 @@ pub extern "C" fn windrow_options_set_sync(options: Option<&mut Options>, value:
         Durability::Buffered
     };
     set(options, |options| options.durability = durability);
+}
+
+/// Whether an open goes on with the commits before damage of the write-ahead log, and gives up those behind it; otherwise it
+/// fails with `WINDROW_CORRUPTION`. Default false.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_options_set_up_to_damage(options: Option<&mut Options>, value: bool) {
+    let recovery = if value {
+        Recovery::UpToDamage
+    } else {
+        Recovery::Strict
+    };
+    set(options, |options| options.recovery = recovery);
 }
 
 /// Whether reads take blocks from memory maps; otherwise by system calls into Windrow's own cache. Default true. A device

@@ -8,15 +8,19 @@ pub(crate) mod checkpoint;
 pub(crate) mod compact;
 mod cost;
 pub(crate) mod dump;
+pub(crate) mod explain;
 pub(crate) mod keyspaces;
 pub(crate) mod load;
+pub(crate) mod log;
 pub(crate) mod point;
 pub(crate) mod prepared;
 pub(crate) mod repair;
 pub(crate) mod scan;
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod simulate;
 pub(crate) mod stats;
+pub(crate) mod top;
 pub(crate) mod values;
 pub(crate) mod verify;
 
@@ -42,6 +46,10 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::DropKeyspace(args) => keyspaces::drop_keyspace(&args, output),
         Command::Stats(args) => stats::stats(&args, output),
         Command::Levels(args) => stats::levels(&args, output),
+        Command::Explain(args) => explain::run(&args, output),
+        Command::Top(args) => top::run(&args, output),
+        Command::Serve(args) => serve::run(&args, output),
+        Command::Log(args) => log::run(&args, output),
         Command::Values(args) => values::run(&args, output),
         Command::Prepared(args) => prepared::run(&args, output),
         Command::Changes(args) => changes::run(&args, output),

@@ -8,7 +8,6 @@ use windrow::{LevelIoStats, MemoryUse, Result, Stats};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::picture;
-use crate::prometheus;
 use crate::store::{self, DbArgs};
 use crate::tables::{pairs, plain_table, right};
 use crate::text::{human_bytes, human_count};
@@ -47,7 +46,7 @@ pub(crate) fn stats(args: &StatsArgs, output: &mut Output) -> Result<Outcome> {
     let db = store::open_to_read(&args.of.db)?;
     let stats = db.stats();
     if args.prometheus {
-        output.bytes(prometheus::text(&stats).as_bytes())?;
+        output.bytes(stats.to_prometheus_stored().as_bytes())?;
         db.close()?;
         return Ok(Outcome::Done);
     }

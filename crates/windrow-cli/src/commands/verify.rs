@@ -34,7 +34,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
     let report = db.verify();
     spinner.finish_and_clear();
     let report = report?;
-    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    let damage: Vec<&str> = report.damage.iter().map(windrow::Error::message).collect();
     output.object(&json!({
         "sound": report.is_sound(),
         "files": report.files,

@@ -6,14 +6,17 @@
 
 use std::ops::Bound;
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot};
+use windrow::{
+    Batch, Db, Durability, Error, ErrorKind, Expiry, Keyspace, Near, PinnedValue, Result, Snapshot,
+};
 
 use super::KEYSPACE;
 use super::cursor::{EMPTY_KEY, EntryCursor};
 
 /// The keyspace of the empty key.
-const EMPTY_KEY_KEYSPACE: &str = "leveldb.empty-key";
+pub const EMPTY_KEY_KEYSPACE: &str = "leveldb.empty-key";
 
 /// The keyspace and the key of an entry as callers know them: the empty key is in the keyspace of all others.
 pub fn logical<'a>(keyspace: &'a str, key: &'a [u8]) -> (&'a str, &'a [u8]) {
@@ -34,6 +37,8 @@ pub struct Entries {
     keyspace: Keyspace,
     /// The keyspace of the empty key, once it was written.
     empty_key: OnceLock<Keyspace>,
+    /// Whether the empty key is a key; otherwise its writes are errors, as in Windrow.
+    has_empty_key: bool,
 }
 
 impl Entries {
@@ -50,7 +55,18 @@ impl Entries {
             db,
             keyspace,
             empty_key,
+            has_empty_key: true,
         })
+    }
+
+    /// The entries of `keyspace` alone, in which the empty key is an error.
+    pub fn without_empty_key(db: Db, keyspace: Keyspace) -> Self {
+        Self {
+            db,
+            keyspace,
+            empty_key: OnceLock::new(),
+            has_empty_key: false,
+        }
     }
 
     /// The database.
@@ -74,6 +90,17 @@ impl Entries {
         match snapshot {
             None => keyspace.get_pinned(key),
             Some(snapshot) => keyspace.at(snapshot)?.get_pinned(key),
+        }
+    }
+
+    /// Passes the value of `key` to `found`, if it is in memory.
+    ///
+    /// # Errors
+    /// Those of [`get`](Self::get).
+    pub fn get_near<R>(&self, key: &[u8], found: impl FnOnce(&[u8]) -> R) -> Result<Near<R>> {
+        match self.place(key) {
+            Some((keyspace, key)) => keyspace.get_near(key, found),
+            None => Ok(Near::Absent),
         }
     }
 
@@ -131,16 +158,59 @@ impl Entries {
         }
     }
 
+    /// Adds a value of `key` that expires after `ttl` to the batch.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and those of [`Batch::insert_with_ttl`].
+    pub fn batch_insert_with_ttl(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        value: &[u8],
+        ttl: Duration,
+    ) -> Result<()> {
+        let (keyspace, key) = self.place_for_insert(key)?;
+        batch.insert_with_ttl(keyspace, key, value, ttl)
+    }
+
+    /// Adds an operand of `key` to the batch.
+    ///
+    /// # Errors
+    /// Those of [`Batch::merge`]: the empty key has no operator.
+    pub fn batch_merge(&self, batch: &mut Batch, key: &[u8], operand: &[u8]) -> Result<()> {
+        batch.merge(&self.keyspace, key, operand)
+    }
+
+    /// Adds the removal of all keys in `bounds` to the batch.
+    ///
+    /// # Errors
+    /// Those of [`Batch::delete_range`].
+    pub fn batch_delete_range(&self, batch: &mut Batch, bounds: Bounds<'_>) -> Result<()> {
+        batch.delete_range::<&[u8]>(&self.keyspace, bounds)?;
+        if self.has_empty_key && has_empty_key(bounds) {
+            self.batch_remove(batch, b"")?;
+        }
+        Ok(())
+    }
+
+    /// When the entry of `key` expires; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of [`windrow::View::expires_at`].
+    pub fn expires_at(&self, key: &[u8]) -> Result<Option<Expiry>> {
+        match self.place(key) {
+            Some((keyspace, key)) => keyspace.expires_at(key),
+            None => Ok(None),
+        }
+    }
+
     /// Removes all keys in `bounds`, as one write.
     ///
     /// # Errors
     /// Those of [`Keyspace::delete_range`].
     pub fn delete_range(&self, bounds: Bounds<'_>, durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
-        batch.delete_range::<&[u8]>(&self.keyspace, bounds)?;
-        if has_empty_key(bounds) {
-            self.batch_remove(&mut batch, b"")?;
-        }
+        self.batch_delete_range(&mut batch, bounds)?;
         self.db.write_with(&batch, durability)
     }
 
@@ -161,7 +231,7 @@ impl Entries {
 
     /// The keyspace of `key`, and the key there. `None` for the empty key if nobody has written it.
     fn place<'a>(&'a self, key: &'a [u8]) -> Option<(&'a Keyspace, &'a [u8])> {
-        if key.is_empty() {
+        if key.is_empty() && self.has_empty_key {
             return self.empty_key.get().map(|keyspace| (keyspace, EMPTY_KEY));
         }
         Some((&self.keyspace, key))
@@ -169,7 +239,7 @@ impl Entries {
 
     /// As [`place`](Self::place), for a write that needs the place.
     fn place_for_insert<'a>(&'a self, key: &'a [u8]) -> Result<(&'a Keyspace, &'a [u8])> {
-        if key.is_empty() && self.empty_key.get().is_none() {
+        if key.is_empty() && self.has_empty_key && self.empty_key.get().is_none() {
             // Of two threads, both get the same keyspace.
             let keyspace = self.db.keyspace(EMPTY_KEY_KEYSPACE)?;
             self.empty_key.get_or_init(|| keyspace);

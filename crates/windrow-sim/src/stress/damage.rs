@@ -4,6 +4,7 @@
 //! Every open, read and `verify` gives the right answer or `Corruption`, and one of them notices each damage to a
 //! byte that counts. After a kill, recovery must distinguish damage to durable records from a torn tail.
 
+mod prefixes;
 mod repairs;
 
 use super::{Replay, Seeds};
@@ -15,12 +16,13 @@ use crate::session::{FOLDER, JOBS_MAX, Session, contents};
 use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
 use clap::Args;
+use prefixes::Prefix;
 use repairs::Repaired;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windrow::{Db, Durability, Error, ErrorKind};
+use windrow::{Db, Durability, Error, ErrorKind, SequenceNumber};
 
 /// The name of the prepared transaction of each database, and the key that it inserts.
 const PREPARED: &str = "prepared";
@@ -52,6 +54,8 @@ pub struct Tally {
     pub outcomes: BTreeMap<String, [u64; 3]>,
     /// By kind of damage and of file: how often a repair has kept everything, kept the rest, refused, or been wrong.
     pub repairs: BTreeMap<String, [u64; 4]>,
+    /// By kind of damage to a log: how often an open up to the damage has cut history, cut nothing, refused, or been wrong.
+    pub prefixes: BTreeMap<String, [u64; 4]>,
     /// The wrong answers.
     pub wrong: Vec<String>,
 }
@@ -64,12 +68,16 @@ impl super::Tally for Tally {
                 *sum += count;
             }
         }
-        for (kind, counts) in other.repairs {
-            let sum = self.repairs.entry(kind).or_default();
-            for (sum, count) in sum.iter_mut().zip(counts) {
-                *sum += count;
+        let add = |sums: &mut BTreeMap<String, [u64; 4]>, counts: BTreeMap<String, [u64; 4]>| {
+            for (kind, counts) in counts {
+                let sum = sums.entry(kind).or_default();
+                for (sum, count) in sum.iter_mut().zip(counts) {
+                    *sum += count;
+                }
             }
-        }
+        };
+        add(&mut self.repairs, other.repairs);
+        add(&mut self.prefixes, other.prefixes);
         self.wrong.extend(other.wrong);
     }
 }
@@ -91,6 +99,14 @@ impl fmt::Display for Tally {
         )?;
         for (kind, [all, rest, refused, wrong]) in &self.repairs {
             writeln!(f, "{kind:<34} {all:>9} {rest:>9} {refused:>9} {wrong:>9}")?;
+        }
+        writeln!(
+            f,
+            "{:<34} {:>9} {:>9} {:>9} {:>9}",
+            "open up to the damage", "cut", "whole", "refused", "wrong"
+        )?;
+        for (kind, [cut, whole, refused, wrong]) in &self.prefixes {
+            writeln!(f, "{kind:<34} {cut:>9} {whole:>9} {refused:>9} {wrong:>9}")?;
         }
         for wrong in &self.wrong {
             writeln!(f, "{wrong}")?;
@@ -120,12 +136,14 @@ fn run_seed(plan: &Plan, seed: u64) -> Tally {
         tally: Tally::default(),
         repaired: Random::new(combine(seed, 4)),
         repair_one_in: *repair_one_in,
+        last_cut: None,
     };
     damage.check_undamaged();
     let mut random = Random::new(combine(seed, 3));
     damage.flip_bits(&mut random, *one_in, |_| true);
     damage.damage_files();
     damage.victim = Victim::new(plan, seed, ProcessEnd::Killed);
+    damage.last_cut = None;
     damage.check_undamaged();
     damage.flip_bits(&mut random, one_in.div_ceil(4), |path| {
         path.extension()
@@ -153,6 +171,8 @@ struct Victim {
     moment: Duration,
     /// The contents without the last write, if that write may be torn.
     torn: Option<Contents>,
+    /// The keyspaces that were dropped since the last flush.
+    dropped: BTreeSet<String>,
 }
 
 impl Victim {
@@ -175,6 +195,11 @@ impl Victim {
             |it: &&Operation| matches!(it, Operation::Swap(..) | Operation::Rename(..));
         let second = second.iter().filter(|it| !is_of_names(it)).cloned();
         let second: Vec<Operation> = second.collect();
+        let dropped = second.iter().filter_map(|operation| match operation {
+            Operation::Drop(name) => Some(name.clone()),
+            _ => None,
+        });
+        let dropped = dropped.collect();
         let mut fill = || -> windrow::Result<Image> {
             session.open()?;
             apply_all(&mut session, first)?;
@@ -208,12 +233,15 @@ impl Victim {
             moment: Duration::from_millis(model.moment()),
             model: model.clone(),
             torn: (end == ProcessEnd::Killed).then(|| model.state(model.begun() - 1)),
+            dropped,
         }
     }
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = self.image.files();
-        files.retain(|path| !path.ends_with("LOCK"));
+        // Nothing depends on these.
+        let unread = ["LOCK", "LOG", "LOG.old", "STATUS"];
+        files.retain(|path| !unread.iter().any(|name| path.ends_with(name)));
         files
     }
 
@@ -255,6 +283,8 @@ struct Damage {
     /// Chooses the damages that are repaired.
     repaired: Random,
     repair_one_in: u64,
+    /// The log in which a bit was flipped last, and where history was cut then. Bits are flipped in their order.
+    last_cut: Option<(PathBuf, SequenceNumber)>,
 }
 
 impl Damage {
@@ -343,6 +373,8 @@ impl Damage {
         let repaired = self.repaired.chance(1, self.repair_one_in);
         let repaired =
             repaired.then(|| repairs::repair(&self.victim, image.clone(), path, is_flip));
+        let prefix = (repaired.is_some() && prefixes::is_log(path))
+            .then(|| self.open_up_to_damage(path, image.clone(), is_flip));
         let outcome = self.examine(image);
         let extension = path.extension().or(path.file_name()).unwrap_or_default();
         let name = format!("{kind}: {}", extension.to_string_lossy());
@@ -361,16 +393,48 @@ impl Damage {
                 Repaired::Everything => 0,
                 Repaired::TheRest => 1,
                 Repaired::Refused => 2,
-                Repaired::Wrong(what) => {
-                    if self.tally.wrong.len() < WRONG_SHOWN_MAX {
-                        self.tally.wrong.push(format!("{place}: {what}"));
-                    }
-                    3
-                }
+                Repaired::Wrong(what) => self.note_wrong(place, &what),
             };
             self.tally.repairs.entry(name.clone()).or_default()[index] += 1;
         }
+        if let Some(prefix) = prefix {
+            let index = match prefix {
+                Prefix::CutAt(_) => 0,
+                Prefix::Whole => 1,
+                Prefix::Refused => 2,
+                Prefix::Wrong(what) => self.note_wrong(place, &what),
+            };
+            self.tally.prefixes.entry(name.clone()).or_default()[index] += 1;
+        }
         self.tally.outcomes.entry(name).or_default()[index] += 1;
+    }
+
+    /// Reports a wrong outcome of a repair or of an open up to the damage; returns its place in the counts.
+    fn note_wrong(&mut self, place: &str, what: &str) -> usize {
+        if self.tally.wrong.len() < WRONG_SHOWN_MAX {
+            self.tally.wrong.push(format!("{place}: {what}"));
+        }
+        3
+    }
+
+    /// Opens `image`, in which the log at `path` is damaged. The further behind a flipped bit is, the more must be there.
+    fn open_up_to_damage(&mut self, path: &Path, image: Image, is_flip: bool) -> Prefix {
+        let prefix = prefixes::open(&self.victim, image);
+        let Prefix::CutAt(sequence) = prefix else {
+            return prefix;
+        };
+        if is_flip {
+            let cut = (path.to_owned(), sequence);
+            let before = self.last_cut.replace(cut);
+            if let Some((_, before)) =
+                before.filter(|(log, before)| log == path && *before > sequence)
+            {
+                return Prefix::Wrong(format!(
+                    "cut at {sequence}, but at {before} for an earlier bit"
+                ));
+            }
+        }
+        prefix
     }
 
     /// Opens, scans, reads each key, verifies.

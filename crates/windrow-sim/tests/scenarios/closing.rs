@@ -16,7 +16,7 @@ const MEMTABLE_BYTES: usize = 256 << 10;
 const MANY: usize = 100;
 
 fn options(disk: &SimDisk) -> Options {
-    let mut options = Options::default();
+    let mut options = windrow_sim::unobserved(Options::default());
     options.reserve_bytes = 0;
     options.keyspace.memtable_bytes = MEMTABLE_BYTES;
     options

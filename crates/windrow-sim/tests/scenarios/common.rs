@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use windrow::{Db, ErrorKind, Event, Keyspace, Options, Result};
 use windrow_sim::disk::{self, Image};
-use windrow_sim::{SimDisk, SteppedRuntime};
+use windrow_sim::{SimDisk, SteppedRuntime, unobserved};
 
 /// The folder of the database.
 pub(crate) const FOLDER: &str = "/data/db";
@@ -15,9 +15,9 @@ pub(crate) const FOLDER: &str = "/data/db";
 /// The entries of a keyspace.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// `options` on `disk`. Callers step the background jobs or run them.
+/// `options` on `disk`, [unobserved]. Callers step the background jobs or run them.
 pub(crate) fn on(options: Options, disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
-    options
+    unobserved(options)
         .with_vfs(Arc::new(disk.clone()))
         .with_runtime(Arc::new(runtime.clone()))
 }

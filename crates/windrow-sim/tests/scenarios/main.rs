@@ -23,6 +23,7 @@ mod full_disk;
 mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
+mod job_log;
 mod lifetime;
 mod live_options;
 mod mapped_reads;
@@ -37,4 +38,5 @@ mod repair;
 mod replicas;
 mod secondaries;
 mod stalls;
+mod up_to_damage;
 mod value_logs;

@@ -65,7 +65,7 @@ fn run(scheduler: impl Scheduler + 'static, test: fn()) {
 
 /// Options for a database on `disk`, with sizes that make a few transfers fill memtables.
 fn options(disk: &SimDisk) -> Options {
-    let mut options = Options::default();
+    let mut options = windrow_sim::unobserved(Options::default());
     options.keyspace.memtable_bytes = 4 << 10;
     options.keyspace.file_bytes = 2 << 10;
     options.keyspace.base_bytes = 2 << 10;

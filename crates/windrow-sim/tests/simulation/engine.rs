@@ -77,7 +77,7 @@ const START: Duration = Duration::from_secs(1_700_000_000);
 fn measure(load: &Load) -> Measured {
     let disk = SimDisk::new();
     let runtime = SteppedRuntime::new(1);
-    let mut options = Options::default();
+    let mut options = windrow_sim::unobserved(Options::default());
     options.keyspace = load.options.clone();
     options.background_threads = 1;
     options.max_wal_bytes = 1 << 30;

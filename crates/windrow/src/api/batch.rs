@@ -271,4 +271,5 @@ fn damaged(error: DecodeError) -> Error {
 
 fn unsound(what: &str) -> Error {
     Error::new(ErrorKind::Corruption, format!("the batch has {what}"))
+        .with_next_step("fetch its bytes again from where they were made")
 }

@@ -38,17 +38,17 @@ impl Cursor {
     /// `Corruption` or `Io` from reads of tables, in this and in all other moves. `Closed` if a move needs a table
     /// that is not open after [`Db::close`](super::Db::close).
     pub fn seek_to_first(&mut self) -> Result<bool> {
-        self.entries.moving().seek_to_first()
+        self.entries.seek_to_first()
     }
 
     /// Moves to the last entry. Returns whether it exists.
     pub fn seek_to_last(&mut self) -> Result<bool> {
-        self.entries.moving().seek_to_last()
+        self.entries.seek_to_last()
     }
 
     /// Moves to the first entry of the cursor's range whose key is `key` or greater. Returns whether it exists.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.entries.moving().seek(key.as_ref())
+        self.entries.seek(key.as_ref())
     }
 
     /// Moves to the next entry. Returns whether it exists.

@@ -14,8 +14,9 @@ use super::bounds::key_range;
 use super::{Cursor, Entry, Range, Snapshot};
 use crate::base::{Expiry, Result};
 use crate::block::PinnedValue;
-use crate::engine::{Handle, KeyspaceCore, SnapshotPoint, StateView};
+use crate::engine::{Handle, KeyspaceCore, Near, SnapshotPoint, StateView};
 use crate::options;
+use crate::read::explain::Explanation;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
 
@@ -94,6 +95,43 @@ impl View {
         self.lookup(key.as_ref(), get::pin)
     }
 
+    /// Passes the value of `key` to `found`, if it is in memory: for a thread that must not wait for a device, as that of an
+    /// event loop. If the answer is [`Near::Unknown`], let another thread call [`get_pinned`](Self::get_pinned).
+    ///
+    /// Pages that a file system has in memory count as memory. The system may evict them between the look and the read, so
+    /// a read may wait now and then. Operands, and values that are stored apart from their keys, are always unknown.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// use windrow::Near;
+    ///
+    /// let planets = db.keyspace("planets")?;
+    /// planets.insert("earth", "one moon")?;
+    /// let length = match planets.get_near("earth", <[u8]>::len)? {
+    ///     Near::Found(length) => Some(length),
+    ///     Near::Absent => None,
+    ///     Near::Unknown => planets.get_pinned("earth")?.map(|value| value.len()),
+    /// };
+    /// assert_eq!(length, Some(8));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_near<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        found: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Near<R>> {
+        let key = key.as_ref();
+        options::check_key(key)?;
+        let engine = self.handle.engine();
+        engine.get_near(&self.core, key, self.at(), found)
+    }
+
     /// Whether `key` has a value.
     ///
     /// # Errors
@@ -129,6 +167,48 @@ impl View {
         options::check_key(key)?;
         let engine = self.handle.engine();
         engine.expiry(&self.core, key, self.at())
+    }
+
+    /// How a get of `key` comes to its answer: the sources that it asks, what each answers, and how long that takes. It asks
+    /// them one by one, and then reads the value as usual.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use windrow::{ExplainedAnswer, ExplainedSource};
+    ///
+    /// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+    /// let planets = db.keyspace("planets")?;
+    /// planets.insert("earth", "one moon")?;
+    /// db.flush()?;
+    /// let how = planets.explain_get("earth")?;
+    /// assert_eq!(how.value_bytes, 8);
+    /// let [memtable, table] = &how.steps[..] else { panic!() };
+    /// assert_eq!(memtable.answer, ExplainedAnswer::Nothing);
+    /// assert!(matches!(table.source, ExplainedSource::Table { level: 0, .. }));
+    /// assert_eq!(table.answer, ExplainedAnswer::Value(8));
+    /// assert_eq!((table.filter_probes, table.block_reads), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn explain_get(&self, key: impl AsRef<[u8]>) -> Result<Explanation> {
+        let key = key.as_ref();
+        options::check_key(key)?;
+        let engine = self.handle.engine();
+        engine.explain_get(&self.core, key, self.at())
+    }
+
+    /// How a seek to `key` comes to its answer: where each source stands then, and how long that takes. It asks them one by
+    /// one, and then seeks as usual.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get). An empty key is the first one.
+    pub fn explain_seek(&self, key: impl AsRef<[u8]>) -> Result<Explanation> {
+        let engine = self.handle.engine();
+        engine.explain_seek(&self.core, key.as_ref(), self.at())
     }
 
     /// The values of `keys`, in the order of `keys`. All are read from one state.

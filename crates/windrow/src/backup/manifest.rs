@@ -11,8 +11,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::damage::{ANOTHER_BACKUP, damage};
 use super::names::{ObjectName, Piece};
-use crate::base::{Error, Result, SequenceNumber};
+use crate::base::{Result, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::checksum::long_checksum;
 use crate::codec::reader::DecodeError;
@@ -94,7 +95,7 @@ impl BackupManifest {
             return Ok(());
         }
         let file = ObjectName::Manifest(number).to_string();
-        Err(Error::corruption(&file, 0, "it is no manifest of a backup"))
+        Err(damage(&file, 0, "it is no manifest of a backup"))
     }
 
     /// Reads the manifest of backup `number`.
@@ -103,15 +104,15 @@ impl BackupManifest {
     /// `Corruption`, which names the manifest; `Unsupported` for a newer version.
     pub(crate) fn decode(number: u64, bytes: &[u8]) -> Result<Self> {
         let file = ObjectName::Manifest(number).to_string();
-        let damage = |what: &str| Error::corruption(&file, 0, what);
         let length = bytes.len().saturating_sub(CHECKSUM_BYTES);
         let (body, sum) = bytes.split_at(length);
         Self::check_beginning(number, bytes)?;
         if sum != long_checksum(number, body).to_le_bytes() {
-            return Err(damage("its checksum is wrong"));
+            return Err(damage(&file, 0, "its checksum is wrong"));
         }
-        let manifest = read(body).map_err(|error| error.in_file(&file, 0))?;
-        manifest.check().map_err(|what| damage(&what))?;
+        let manifest =
+            read(body).map_err(|error| error.in_file(&file, 0).with_next_step(ANOTHER_BACKUP))?;
+        manifest.check().map_err(|what| damage(&file, 0, what))?;
         Ok(manifest)
     }
 

@@ -20,6 +20,7 @@
 
 mod check;
 mod creation;
+mod damage;
 mod folder;
 mod manifest;
 mod names;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::damage::damage;
 use super::manifest::BackupManifest;
 use super::names::{ObjectName, Piece};
 use super::store::{BackupStore, ByteSource};
@@ -82,7 +83,7 @@ impl Objects {
                 None => "it is missing",
                 Some(_) => "it has another length than its name says",
             };
-            let error = Error::corruption(&piece.to_string(), 0, what);
+            let error = damage(&piece.to_string(), 0, what);
             Err(of_backup(number, error))
         })
     }
@@ -126,7 +127,7 @@ pub(super) fn get_piece<'a, 'm>(
 ) -> Result<Checked<Metered<'a, 'm>>> {
     let name = piece.to_string();
     let source = store.get(&name).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::corruption(&name, 0, "it is missing"),
+        ErrorKind::NotFound => damage(&name, 0, "it is missing"),
         _ => error,
     })?;
     Ok(Checked::new(Metered { source, meter }, piece, name))

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::damage::damage;
 use super::names::Piece;
 use super::store::ByteSource;
 use crate::base::{Error, ErrorKind, Result, TokenBucket};
@@ -232,7 +233,7 @@ impl<S: ByteSource> Checked<S> {
     }
 
     fn damage(&self, what: &str) -> Error {
-        Error::corruption(&self.name, self.piece.length - self.left, what)
+        damage(&self.name, self.piece.length - self.left, what)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one error type of the engine.
 //!
 //! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do. Its `Display` is one sentence that
-//! names the fault, and for damage the file and the byte offset if they are known.
+//! names the fault, and for damage the file and the byte offset if they are known. For damage it also says what to do next.
 
 use std::fmt;
 use std::io;
@@ -54,12 +54,18 @@ pub enum ErrorKind {
     FellBehind,
 }
 
+/// What to do next about damage of a database, if its error does not say otherwise.
+const REPAIR: &str =
+    "restore a backup, or save all that is sound in a new database by windrow repair";
+
 /// An error: a kind, a sentence and its source.
 pub struct Error(Box<Details>);
 
 struct Details {
     kind: ErrorKind,
     message: String,
+    /// What to do next, if this is damage.
+    next_step: &'static str,
     file: Option<PathBuf>,
     offset: Option<u64>,
     conflict: Option<ConflictingKey>,
@@ -79,6 +85,7 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message: message.into(),
+            next_step: REPAIR,
             file: None,
             offset: None,
             conflict: None,
@@ -117,6 +124,7 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message,
+            next_step: REPAIR,
             file: Some(path.to_owned()),
             offset: None,
             conflict: None,
@@ -198,6 +206,23 @@ impl Error {
         found.map(|conflict| (&*conflict.keyspace, &*conflict.key))
     }
 
+    /// The sentence without the next step.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do next, for [`Corruption`](ErrorKind::Corruption): a sentence without a full stop.
+    pub fn next_step(&self) -> Option<&'static str> {
+        (self.0.kind == ErrorKind::Corruption).then_some(self.0.next_step)
+    }
+
+    /// The same error with another next step.
+    #[must_use]
+    pub(crate) fn with_next_step(mut self, next_step: &'static str) -> Self {
+        self.0.next_step = next_step;
+        self
+    }
+
     /// The same error with `context` before its sentence.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
@@ -209,6 +234,7 @@ impl Error {
     #[must_use]
     pub(crate) fn duplicate(&self) -> Self {
         let mut error = Self::new(self.0.kind, self.0.message.clone());
+        error.0.next_step = self.0.next_step;
         error.0.file.clone_from(&self.0.file);
         error.0.offset = self.0.offset;
         error.0.conflict.clone_from(&self.0.conflict);
@@ -225,7 +251,11 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.0.message)?;
+        match self.next_step() {
+            Some(next_step) => write!(f, "; {next_step}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -41,6 +41,18 @@ impl<const N: usize> Striped<N> {
         }
     }
 
+    /// Adds 1 to counter `index`. Returns the count of this thread's stripe before.
+    #[inline]
+    pub(crate) fn next(&self, index: usize) -> u64 {
+        self.0[stripe_of_this_thread()].0[index].fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The count of this thread's stripe.
+    #[inline]
+    pub(crate) fn here(&self, index: usize) -> u64 {
+        self.0[stripe_of_this_thread()].0[index].load(Ordering::Relaxed)
+    }
+
     /// The sum of counter `index` over all stripes.
     pub(crate) fn sum(&self, index: usize) -> u64 {
         self.0

@@ -43,6 +43,9 @@ impl StallCounters {
 /// The index of the counter of passed entries, behind those of [`add_read`](Counters::add_read).
 const ENTRIES_PASSED: usize = 9;
 
+/// The index of the counter of gets.
+const GETS: usize = 0;
+
 /// All counters since the open.
 #[derive(Debug)]
 pub(crate) struct Counters {
@@ -91,6 +94,12 @@ impl Counters {
         self.reads.add_all(counts.into_iter().enumerate());
     }
 
+    /// The gets of threads that count where this one does.
+    #[inline]
+    pub(super) fn gets_here(&self) -> u64 {
+        self.reads.here(GETS)
+    }
+
     /// Adds `entries` that a cursor has passed.
     pub(crate) fn add_passed(&self, entries: u64) {
         self.reads.add(ENTRIES_PASSED, entries);
@@ -114,6 +123,7 @@ impl Counters {
             *field = self.reads.sum(index);
         }
         let totals = self.totals.load();
+        stats.opened = totals;
         stats.user_bytes = totals.user_bytes;
         stats.user_writes = totals.user_writes;
         stats.wal_bytes = totals.wal_bytes;

@@ -20,6 +20,7 @@ use super::jobs::Background;
 use super::jobs::signal::Signal;
 use super::leased_files::LeasedFiles;
 use super::locks::{Holds, LockTable};
+use super::observation::Observer;
 use super::recovery::open::{self, Opened, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
@@ -29,7 +30,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cache::{BlockCache, MarkClock};
-use crate::events::is_in_listener;
+use crate::events::{Event, is_in_listener};
 use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::runtime::{Work, Workers};
@@ -76,6 +77,9 @@ impl Handle {
     }
 
     fn open_once(directory: &Path, options: Options, access: Access) -> Result<Self> {
+        #[cfg(feature = "tracing")]
+        let _span = super::observation::trace::open_span(directory);
+        let start = options.is_observed().then(|| options.runtime.now());
         let parts = Parts {
             directory,
             options: &options,
@@ -98,7 +102,11 @@ impl Handle {
             poison,
             ..
         } = parts;
-        let last_log = opened.last_log;
+        let (last_log, recovered) = (opened.last_log, opened.recovered);
+        let cut = opened.damage.as_ref().map(|damage| Event::HistoryCut {
+            damage: damage.message().to_owned(),
+            last_sequence: opened.last_sequence,
+        });
         let (engine, lock) = Engine::assemble(
             directory,
             options,
@@ -107,8 +115,22 @@ impl Handle {
             (memory, files),
             (obsolete, counters, poison),
         );
+        if let Some(cut) = cut {
+            engine.observer.notify(|| cut);
+        }
         if matches!(access, Access::ReadWrite | Access::Repair) {
             engine.begin_first_log(last_log)?;
+        }
+        if let Some(start) = start {
+            engine.observer.notify(|| Event::Opened {
+                is_new: recovered.is_new,
+                logs: recovered.logs,
+                log_bytes: recovered.log_bytes,
+                entries: engine.memtable_entries(),
+                duration: engine.options.runtime.now().saturating_sub(start),
+            });
+        }
+        if !engine.is_read_only() {
             engine.flush_long_chain()?;
             let manifest_bytes = engine.catalog.manifest_bytes();
             let file_bytes = engine.file_bytes();
@@ -307,6 +329,7 @@ impl Engine {
             background: Background::new(&options),
             reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
+            observer: Observer::new(&options, directory, access),
             instance: Mutex::default(),
             options,
         });
@@ -314,8 +337,20 @@ impl Engine {
         (engine, opened.lock)
     }
 
+    /// Entries in all memtables.
+    fn memtable_entries(&self) -> u64 {
+        let keyspaces = self.keyspaces.load();
+        let states = keyspaces.iter().map(|keyspace| keyspace.state_full());
+        let entries = states.map(|state| state.memtables().map(|it| it.entries()).sum::<u64>());
+        entries.sum()
+    }
+
     /// Ends every thread that may change files, before the lock is released.
     fn end(&self, open: Resources) -> Result<()> {
+        let start = self
+            .options
+            .is_observed()
+            .then(|| self.options.runtime.now());
         self.is_closed.store(true, Ordering::Release);
         self.notice.wake();
         self.signal.stop();
@@ -337,6 +372,13 @@ impl Engine {
             self.tables.close();
             self.values.close();
         }
+        if let Some(start) = start {
+            self.observer.notify(|| Event::Closed {
+                error: closed.as_ref().err().map(ToString::to_string),
+                duration: self.options.runtime.now().saturating_sub(start),
+            });
+        }
+        self.observer.end();
         drop(open.lock);
         closed
     }

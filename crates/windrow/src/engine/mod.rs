@@ -6,6 +6,7 @@
 //!   (manifest), [`ids`], [`counters`], the [`directory`], and [`copies`] of files.
 //! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`transaction`]: reads and writes before a commit on a condition; prepared transactions.
+//! - [`observation`]: the job log, the status file, latencies, listeners.
 //! - [`locks`]: the locks of keys, and what prepared transactions hold.
 //! - [`changes`]: the change feed, and what is kept for its consumers.
 //! - [`ingestion`]: tables that come from outside of the commit path.
@@ -49,6 +50,7 @@ mod jobs;
 mod keyspace;
 mod leased_files;
 mod locks;
+mod observation;
 mod reads;
 mod recovery;
 mod repair;
@@ -71,7 +73,8 @@ use crate::value::OpenValues;
 
 pub(crate) use admin::range_estimate::RangeEstimate;
 pub use admin::stats::{
-    KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats, VerifyReport,
+    JobStats, KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats,
+    VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub use changes::ConsumerStats;
@@ -81,6 +84,7 @@ pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
 pub use ingestion::{TableSummary, TableWriter};
 pub(crate) use keyspace::KeyspaceCore;
+pub use reads::Near;
 pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
 pub(crate) use repair::repair;
@@ -106,6 +110,7 @@ use jobs::Background;
 use jobs::signal::Signal;
 use leased_files::LeasedFiles;
 use locks::{Holds, LockTable};
+use observation::Observer;
 use snapshots::Snapshots;
 use throttling::memory::Memory;
 use transaction::PreparedTransactions;
@@ -149,6 +154,7 @@ pub(crate) struct Engine {
     background: Background,
     reserve: Reserve,
     counters: Arc<Counters>,
+    observer: Observer,
     /// A random number that the first backup draws.
     instance: Mutex<Option<u128>>,
 }

@@ -9,6 +9,8 @@
 //! the lock of its slot, the block cache has short locks of its own, and a move that passes many entries records them
 //! under the lock of the tombstone spans.
 
+mod explain;
+
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::base::expiry::is_expired;
 use crate::base::sync::atomic::Ordering;
 use crate::base::sync::{Guard, Shared};
 use crate::base::{Expiry, KeyspaceId, Moment, Result, SequenceNumber};
+use crate::latency::{Latencies, Operation};
 use crate::memtable::Memtable;
 use crate::read::coverage::Coverage;
 use crate::read::entry_cursor::EntryCursor;
@@ -29,11 +32,22 @@ use crate::read::state::ReadState;
 use crate::read::tombstone_spans::TombstoneSpans;
 use crate::read::value_reader::ValueReader;
 use crate::read::visible::{KeyRange, VisibleCursor};
-use crate::table::{OpenTables, ReadCounters};
+use crate::table::{OpenTables, PointRead, ReadCounters};
 use crate::value::OpenValues;
 
 /// The most keys of a `multi_get` whose blocks are asked for at once.
 const ANNOUNCED_KEYS_MAX: usize = 128;
+
+/// The outcome of a read that does not wait for a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Near<T> {
+    /// The key exists.
+    Found(T),
+    /// The key does not exist.
+    Absent,
+    /// The answer may not be in memory.
+    Unknown,
+}
 
 /// A read of the newest value of a key.
 #[derive(Debug)]
@@ -63,6 +77,7 @@ pub(crate) struct StateView {
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
     tombstones: Arc<TombstoneSpans>,
+    latencies: Arc<Latencies>,
 }
 
 impl StateView {
@@ -80,6 +95,7 @@ impl StateView {
             &self.state,
             Arc::clone(&self.values),
         )
+        .timed_by(&self.latencies)
     }
 }
 
@@ -98,6 +114,35 @@ impl Engine {
         let lives = |expiry| !is_expired(expiry, self.moment_of(at));
         let sources = self.sources(keyspace, &state, at.is_none());
         self.get_in(keyspace, sources, key, sequence, lives, found)
+    }
+
+    /// As [`get`](Self::get), if what the read needs is in memory. [`Near::Unknown`] says that it may not be.
+    pub(crate) fn get_near<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        at: Option<SnapshotPoint>,
+        found: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Near<R>> {
+        self.check_readable(keyspace, at)?;
+        let (state, sequence) = self.state_at(keyspace, at);
+        let lives = |expiry| !is_expired(expiry, self.moment_of(at));
+        let sources = self.sources(keyspace, &state, false);
+        let mut read = PointRead::without_wait();
+        let mut is_apart = false;
+        let in_place = |value: Found<'_>| {
+            is_apart = matches!(value, Found::Apart(_));
+            Ok(value.in_place().map(found))
+        };
+        let answer = get(sources, key, sequence, &mut read, lives, in_place)?;
+        if read.is_far() || is_apart {
+            // Another read follows this one.
+            self.counters.add_read(0, &read.counters);
+            return Ok(Near::Unknown);
+        }
+        self.counters.add_read(1, &read.counters);
+        let answer = answer.and_then(|answer| count_answer(keyspace, answer));
+        Ok(answer.map_or(Near::Absent, Near::Found))
     }
 
     /// When the entry of `key` expires; `None` if there is none.
@@ -307,18 +352,15 @@ impl Engine {
         lives: impl FnOnce(Moment) -> bool,
         found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
-        let mut counters = ReadCounters::default();
-        let answer = get(sources, key, sequence, &mut counters, lives, found);
-        self.counters.add_read(1, &counters);
-        let Some((source, value)) = answer? else {
-            return Ok(None);
-        };
-        let answered = match source {
-            Source::Memtables => ANSWERED_BY_MEMTABLES,
-            Source::Level(level) => level,
-        };
-        keyspace.answered.add(answered, 1);
-        Ok(Some(value))
+        let latencies = self.observer.latencies();
+        let start = latencies.begin_nth(self.counters.gets_here());
+        let mut read = PointRead::default();
+        let answer = get(sources, key, sequence, &mut read, lives, found);
+        if let Some(start) = start {
+            latencies.end(Operation::Get, start);
+        }
+        self.counters.add_read(1, &read.counters);
+        Ok(answer?.map(|answer| count_answer(keyspace, answer)))
     }
 
     /// The keyspace as of `at` or the newest, held for cursors.
@@ -342,6 +384,7 @@ impl Engine {
             tables: Arc::clone(&self.tables),
             values: Arc::clone(&self.values),
             tombstones: Arc::clone(&keyspace.tombstones),
+            latencies: Arc::clone(self.observer.latencies()),
         })
     }
 
@@ -360,6 +403,17 @@ impl Engine {
         });
         self.counters.add_read(0, &counters);
     }
+}
+
+/// Counts that a source has answered a get. Returns the answer.
+#[inline]
+fn count_answer<R>(keyspace: &KeyspaceCore, (source, answer): (Source, R)) -> R {
+    let answered = match source {
+        Source::Memtables => ANSWERED_BY_MEMTABLES,
+        Source::Level(level) => level,
+    };
+    keyspace.answered.add(answered, 1);
+    answer
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 mod backups;
 mod logs;
 mod record;
+mod status;
 mod tables;
 mod values;
 
@@ -30,6 +31,7 @@ use crate::manifest::read_current;
 use crate::vfs::{self, OpenMode, OsVfs, Vfs};
 
 pub use record::{Field, Record};
+pub use status::status;
 
 /// Writes the content of the file at `path` to `out`, one line per [`Record`].
 ///
@@ -66,7 +68,15 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::DiscardList(number)) => values::discard_list(&place, number, &mut report)?,
         Some(FileName::Values(number)) => values::values(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
-        Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve | FileName::Repairing)
+        Some(
+            FileName::CurrentNew
+            | FileName::Lock
+            | FileName::Reserve
+            | FileName::Repairing
+            | FileName::JobLog
+            | FileName::OldJobLog
+            | FileName::Status,
+        )
         | None => {
             let Some(number) = backup_of_manifest(name) else {
                 return Err(Error::invalid_argument(format!(
@@ -124,8 +134,7 @@ impl Report<'_> {
         if !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Unsupported) {
             return Err(error);
         }
-        let message = error.to_string();
-        self.show(&Record::new("damage").text("error", &message))?;
+        self.show(&Record::new("damage").text("error", error.message()))?;
         self.damage.get_or_insert(error);
         Ok(None)
     }

@@ -109,6 +109,17 @@ impl ChangeState {
         })
     }
 
+    /// Ends history at `last`: later sequence numbers are used again for other commits. Consumers that have passed it, and
+    /// all of them if a change of keyspaces has lost its number, fall behind.
+    pub(super) fn cut_behind(&mut self, last: SequenceNumber) {
+        let lost_events = !self.events.split_off(&(last + 1)).is_empty();
+        for consumer in self.consumers.values_mut() {
+            consumer.is_behind |= lost_events || consumer.acknowledged > last;
+            consumer.acknowledged = consumer.acknowledged.min(last);
+        }
+        self.remove_unheld();
+    }
+
     /// Removes what no consumer holds (I2).
     pub(super) fn remove_unheld(&mut self) {
         let from = self.held_from().unwrap_or(SEQUENCE_MAX + 1);

@@ -31,6 +31,12 @@ pub(crate) enum FileName {
     Reserve,
     /// Marks a folder that a repair is filling, or has been when it was interrupted.
     Repairing,
+    /// The job log, for people.
+    JobLog,
+    /// The job log before that one.
+    OldJobLog,
+    /// The statistics of the process that has the database open for writing.
+    Status,
 }
 
 impl FileName {
@@ -42,6 +48,9 @@ impl FileName {
             "LOCK" => Self::Lock,
             "RESERVE" => Self::Reserve,
             "REPAIRING" => Self::Repairing,
+            "LOG" => Self::JobLog,
+            "LOG.old" => Self::OldJobLog,
+            "STATUS" => Self::Status,
             _ => {
                 let (digits, extension) = name.split_once('.')?;
                 let number = digits.parse().ok();
@@ -60,6 +69,11 @@ impl FileName {
         (file.to_string() == name).then_some(file)
     }
 
+    /// Whether it is only for people and other programs: nothing of the database depends on it.
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::JobLog | Self::OldJobLog | Self::Status)
+    }
+
     /// The number in the name.
     pub(crate) fn number(self) -> Option<FileNumber> {
         match self {
@@ -68,7 +82,14 @@ impl FileName {
             | Self::Values(number)
             | Self::DiscardList(number)
             | Self::Manifest(number) => Some(number),
-            Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve | Self::Repairing => None,
+            Self::Current
+            | Self::CurrentNew
+            | Self::Lock
+            | Self::Reserve
+            | Self::Repairing
+            | Self::JobLog
+            | Self::OldJobLog
+            | Self::Status => None,
         }
     }
 }
@@ -86,6 +107,9 @@ impl fmt::Display for FileName {
             Self::Lock => f.write_str("LOCK"),
             Self::Reserve => f.write_str("RESERVE"),
             Self::Repairing => f.write_str("REPAIRING"),
+            Self::JobLog => f.write_str("LOG"),
+            Self::OldJobLog => f.write_str("LOG.old"),
+            Self::Status => f.write_str("STATUS"),
         }
     }
 }
@@ -109,6 +133,9 @@ mod tests {
                 FileName::Lock,
                 FileName::Reserve,
                 FileName::Repairing,
+                FileName::JobLog,
+                FileName::OldJobLog,
+                FileName::Status,
             ] {
                 assert_eq!(FileName::parse(&file.to_string()), Some(file));
             }
@@ -141,6 +168,7 @@ mod tests {
             "000012.value",
             "000012",
             "current",
+            "LOG.1",
             "000012.wal.bak",
             "72057594037927936.wal",
             "18446744073709551615.table",

@@ -136,6 +136,13 @@ impl ManifestState {
         Edit { records }
     }
 
+    /// Forgets what it knows of commits behind the sequence number `last`, which are lost: history ends in the log `number`,
+    /// before the end that was recorded. Consumers of changes that have seen them fall behind.
+    pub(crate) fn cut_history(&mut self, number: Option<FileNumber>, last: SequenceNumber) {
+        self.log_ends.retain(|log, _| Some(*log) < number);
+        self.changes.cut_behind(last);
+    }
+
     /// Ends the logs at the log and offset `end`, where recovery has ended, and drops the logs before `oldest`.
     /// Without both, it drops all logs.
     pub(crate) fn end_history(

@@ -17,6 +17,21 @@ pub enum Durability {
     Sync,
 }
 
+/// What an open does if bytes of the write-ahead log are damaged that were durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// It fails with `Corruption` and changes nothing. Right after a crash this never happens: what a crash has torn was
+    /// not durable.
+    #[default]
+    Strict,
+    /// It recovers every commit before the damage, and the event [`HistoryCut`](crate::Event::HistoryCut) names the
+    /// damage. The commits behind it are gone: an open for writing removes what is left of them, which
+    /// [`repair`](crate::Db::repair) could have saved. It still fails if tables hold later commits, because then the
+    /// commits before the damage cannot be had alone; or if anything but the write-ahead log, and values that it points
+    /// to, is damaged.
+    UpToDamage,
+}
+
 /// What must not have changed when a transaction commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {

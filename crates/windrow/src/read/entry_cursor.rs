@@ -9,6 +9,7 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::ahead::ReadAhead;
 use super::state::ReadState;
@@ -16,6 +17,7 @@ use super::value_reader::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
 use crate::base::{KeyspaceId, Result, Sibling};
+use crate::latency::{Latencies, Operation};
 use crate::manifest::ValueFiles;
 use crate::merge_operator::KeyspaceOperator;
 use crate::value::OpenValues;
@@ -37,6 +39,12 @@ pub(crate) struct EntryCursor<C> {
     value_log_reads: Cell<u64>,
     /// Seeks that are not counted yet.
     seeks: u64,
+    /// A step that finds 1 here does more than move: it drops a value that was read, or is timed. So a plain step pays for
+    /// both by one counter.
+    until_pause: Cell<u32>,
+    /// What stood there before a value was read.
+    until_timed: Cell<u32>,
+    timing: Option<Timing>,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
     operator: Arc<KeyspaceOperator>,
@@ -60,6 +68,9 @@ impl<C: Sibling> EntryCursor<C> {
             transient_log_reads: Cell::default(),
             value_log_reads: Cell::default(),
             seeks: 0,
+            until_pause: Cell::new(u32::MAX),
+            until_timed: Cell::new(u32::MAX),
+            timing: None,
             files: Shared::clone(state.version.values()),
             open,
             operator: Arc::clone(&state.operator),
@@ -67,7 +78,53 @@ impl<C: Sibling> EntryCursor<C> {
         }
     }
 
-    /// The underlying cursor, for a move to any entry.
+    /// Times some of the moves.
+    pub(crate) fn timed_by(mut self, latencies: &Arc<Latencies>) -> Self {
+        let first = latencies.first_timed_move();
+        if first > 0 {
+            self.until_pause.set(first);
+            self.timing = Some(Timing {
+                latencies: Arc::clone(latencies),
+                until_seek: first,
+            });
+        }
+        self
+    }
+
+    /// Moves to the first entry; returns whether it exists.
+    pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
+        self.seek_by(VisibleCursor::seek_to_first)
+    }
+
+    /// Moves to the last entry; returns whether it exists.
+    pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
+        self.seek_by(VisibleCursor::seek_to_last)
+    }
+
+    /// Moves to the first entry whose key is `key` or greater; returns whether it exists.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.seek_by(|visible| visible.seek(key))
+    }
+
+    #[inline]
+    fn seek_by(
+        &mut self,
+        seek: impl FnOnce(&mut VisibleCursor<C>) -> Result<bool>,
+    ) -> Result<bool> {
+        let start = self.timing.as_mut().and_then(Timing::begin_seek);
+        let found = seek(self.moving());
+        self.end_timed(Operation::Seek, start);
+        found
+    }
+
+    #[inline]
+    fn end_timed(&self, operation: Operation, start: Option<Duration>) {
+        if let (Some(timing), Some(start)) = (&self.timing, start) {
+            timing.latencies.end(operation, start);
+        }
+    }
+
+    /// The underlying cursor, for a move to any entry that is not timed.
     #[inline]
     pub(crate) fn moving(&mut self) -> &mut VisibleCursor<C> {
         self.leave();
@@ -90,8 +147,32 @@ impl<C: Sibling> EntryCursor<C> {
     /// Moves to the next entry; returns whether it exists.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
-        self.leave();
+        let until_pause = self.until_pause.get_mut();
+        *until_pause -= 1;
+        if *until_pause == 0 {
+            return self.next_after_pause();
+        }
         self.visible.next()
+    }
+
+    /// As `next`, for a step that does more than move.
+    #[inline(never)]
+    fn next_after_pause(&mut self) -> Result<bool> {
+        if self.fetched.get().is_some() {
+            self.leave();
+            // This step counts.
+            *self.until_pause.get_mut() -= 1;
+            if self.until_pause.get() > 0 {
+                return self.visible.next();
+            }
+        }
+        let latencies = self.timing.as_ref().map(|timing| &timing.latencies);
+        let interval = latencies.map_or(u32::MAX, |latencies| latencies.interval());
+        self.until_pause.set(interval);
+        let start = latencies.map(|latencies| latencies.now());
+        let found = self.visible.next();
+        self.end_timed(Operation::Next, start);
+        found
     }
 
     /// Moves to the previous entry; returns whether it exists.
@@ -129,6 +210,7 @@ impl<C: Sibling> EntryCursor<C> {
     fn leave(&mut self) {
         if let Some(value) = self.fetched.take() {
             self.spare.set(value);
+            self.until_pause.set(self.until_timed.get());
         }
     }
 
@@ -156,7 +238,7 @@ impl<C: Sibling> EntryCursor<C> {
             if let Some(unfolded) = self.visible.unfolded() {
                 let key = self.visible.key();
                 unfolded.fold_into(key, &self.operator, reader, &mut value)?;
-                return Ok(self.fetched.get_or_init(|| value));
+                return Ok(self.keep(value));
             }
             match self.until_check.get() {
                 0 => self.check_ahead(reader, pointer),
@@ -173,9 +255,15 @@ impl<C: Sibling> EntryCursor<C> {
                 &self.value_log_reads
             };
             reads.set(reads.get() + 1);
-            self.fetched.get_or_init(|| value);
+            return Ok(self.keep(value));
         }
         Ok(self.fetched.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Keeps the value of the present entry until the next move.
+    fn keep(&self, value: Vec<u8>) -> &[u8] {
+        self.until_timed.set(self.until_pause.replace(1));
+        self.fetched.get_or_init(|| value)
     }
 
     /// Lets the read-ahead follow a read that waited for the device.
@@ -201,6 +289,25 @@ impl<C: Sibling> EntryCursor<C> {
         self.until_check
             .set(ahead.check(&self.visible, reader, pointer, lengths));
         self.ahead.set(Some(ahead));
+    }
+}
+
+/// Which moves of a cursor are timed.
+struct Timing {
+    latencies: Arc<Latencies>,
+    /// A seek that finds 1 here is timed.
+    until_seek: u32,
+}
+
+impl Timing {
+    /// The time, if the seek that begins is timed.
+    fn begin_seek(&mut self) -> Option<Duration> {
+        self.until_seek -= 1;
+        if self.until_seek > 0 {
+            return None;
+        }
+        self.until_seek = self.latencies.interval();
+        Some(self.latencies.now())
     }
 }
 

@@ -10,10 +10,12 @@ use super::operands::{Folds, FoundOperands, Search};
 use super::state::ReadState;
 use super::value_reader::ValueReader;
 use crate::base::expiry::split_expiring;
+use crate::base::sync::Shared;
 use crate::base::{Kind, Moment, Result, SequenceNumber};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
-use crate::table::{self, OpenTables, ReadCounters};
+use crate::manifest::{FileHandle, Level};
+use crate::table::{self, OpenTables, PointRead};
 use crate::value::OpenValues;
 
 /// A value and its place.
@@ -87,6 +89,16 @@ impl Found<'_> {
         Ok(())
     }
 
+    /// The value, if it is where the read has found it.
+    #[inline]
+    pub(crate) fn in_place(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memtable(value) => Some(value),
+            Self::Table(found) => Some(found.value()),
+            Self::Apart(_) | Self::Operands(_) => None,
+        }
+    }
+
     /// The value, copied.
     ///
     /// # Errors
@@ -132,18 +144,26 @@ pub(crate) fn announce(state: &ReadState, key: &[u8], sequence: SequenceNumber) 
         .iter()
         .enumerate()
         .flat_map(|(index, level)| {
-            let candidates = match index {
-                0 => level.newest_first(),
-                _ => level.find(key).map_or(&[][..], std::slice::from_ref),
-            };
-            candidates
-                .iter()
-                .filter(move |file| index > 0 || file.covers(key))
+            let candidates = candidates(index, level, key).iter();
+            candidates.filter(move |file| index > 0 || file.covers(key))
         });
     files.any(|file| {
         let table = file.slot().get();
         table.is_none_or(|table| table.announce_get(key, hash))
     });
+}
+
+/// The files of the level of this index that may hold `key`, newest first. Those of level 0 are all: most of them may.
+#[inline]
+pub(super) fn candidates<'a>(
+    index: usize,
+    level: &'a Level,
+    key: &[u8],
+) -> &'a [Shared<FileHandle>] {
+    match index {
+        0 => level.newest_first(),
+        _ => level.find(key).map_or(&[], std::slice::from_ref),
+    }
 }
 
 /// Where a point read searches.
@@ -157,7 +177,8 @@ pub(crate) struct Sources<'a> {
 }
 
 /// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is
-/// a tombstone or has expired: `lives` says of an expiry whether it is still to come.
+/// a tombstone or has expired: `lives` says of an expiry whether it is still to come. A `read` that must not wait passes no
+/// operands to `found`, and [is far](PointRead::is_far) if it has no answer.
 ///
 /// # Errors
 /// `Corruption` or `Io` from reading a table; those of `found`.
@@ -166,7 +187,7 @@ pub(crate) fn get<R>(
     sources: Sources<'_>,
     key: &[u8],
     sequence: SequenceNumber,
-    counters: &mut ReadCounters,
+    read: &mut PointRead,
     lives: impl FnOnce(Moment) -> bool,
     found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
@@ -197,6 +218,9 @@ pub(crate) fn get<R>(
                     Kind::ExpiringValue => Found::Memtable(value),
                     _ => Apart::found(key, Pointer::Memtable(value), values),
                 }
+            } else if read.ends_here() {
+                // Its base may be anywhere.
+                return Ok(None);
             } else {
                 let search = Search {
                     state,
@@ -205,8 +229,7 @@ pub(crate) fn get<R>(
                     hash: key_hash(key),
                     folds,
                 };
-                let found =
-                    search.operands_in_memtables(age, (trailer, value), values, counters)?;
+                let found = search.operands_in_memtables(age, (trailer, value), values, read)?;
                 Found::Operands(Box::new(found))
             };
             return Ok(Some((Source::Memtables, found(hit)?)));
@@ -214,16 +237,20 @@ pub(crate) fn get<R>(
     }
     let hash = key_hash(key);
     for (index, level) in state.version.levels().iter().enumerate() {
-        let candidates = match index {
-            0 => level.newest_first(),
-            _ => level.find(key).map_or(&[][..], std::slice::from_ref),
-        };
-        for file in candidates {
+        for file in candidates(index, level, key) {
             if index == 0 && !file.covers(key) {
                 continue;
             }
+            if read.must_not_wait() && file.slot().get().is_none() {
+                read.end();
+                return Ok(None);
+            }
             let table = tables.get(file.slot(), &file.meta)?;
-            if let Some(hit) = table.get(key, hash, sequence, counters)? {
+            let hit = table.get(key, hash, sequence, read)?;
+            if read.is_far() {
+                return Ok(None);
+            }
+            if let Some(hit) = hit {
                 let trailer = hit.trailer();
                 let hit = if trailer.is_value() {
                     Found::Table(hit)
@@ -240,6 +267,8 @@ pub(crate) fn get<R>(
                         Kind::ExpiringValue => Found::Table(hit),
                         _ => Apart::found(key, Pointer::Table(hit), values),
                     }
+                } else if read.ends_here() {
+                    return Ok(None);
                 } else {
                     let search = Search {
                         state,
@@ -248,7 +277,7 @@ pub(crate) fn get<R>(
                         hash,
                         folds,
                     };
-                    let found = search.operands_in_levels(file, &hit, values, counters)?;
+                    let found = search.operands_in_levels(file, &hit, values, read)?;
                     Found::Operands(Box::new(found))
                 };
                 return Ok(Some((Source::Level(index), found(hit)?)));

@@ -4,12 +4,13 @@
 //! [`source`], [`run`] and [`merge`] merge the sources into one sorted stream, and [`visible`] selects
 //! the entries that the reader sees. An [`entry_cursor`] also reads their separated values with a
 //! [`value_reader`], and [`ahead`] prefetches them.
-//! [`newer`] says what has changed since a sequence number. [`coverage`] has the range
+//! [`explain`](self::explain) says how a read comes to its answer. [`newer`] says what has changed since a sequence number. [`coverage`] has the range
 //! tombstones of a cursor's sources. [`tombstone_spans`] lets cursors skip keys that earlier cursors found deleted.
 
 mod ahead;
 pub(crate) mod coverage;
 pub(crate) mod entry_cursor;
+pub(crate) mod explain;
 pub(crate) mod get;
 mod key_range;
 pub(crate) mod merge;

@@ -17,7 +17,7 @@ use crate::base::{Cursor, Result, SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
 use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::table::{Bounds, OpenTables, ReadCounters, TableCursor};
+use crate::table::{Bounds, OpenTables, PointRead, TableCursor};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -89,8 +89,8 @@ fn newest_in_tables(
             |file: &&Shared<FileHandle>| file.meta.sequence_max() > since && file.covers(key);
         for file in candidates.iter().filter(is_candidate) {
             let table = tables.get(file.slot(), &file.meta)?;
-            let mut counters = ReadCounters::default();
-            let found = table.get(key, key_hash(key), sequence, &mut counters)?;
+            let mut read = PointRead::default();
+            let found = table.get(key, key_hash(key), sequence, &mut read)?;
             if let Some(found) = found {
                 return Ok(Some(found.trailer()));
             }

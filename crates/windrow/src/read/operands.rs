@@ -13,7 +13,7 @@ use crate::base::{Cursor as _, KeyspaceId, Kind, Result, SequenceNumber, Trailer
 use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge_operator::KeyspaceOperator;
-use crate::table::{self, OpenTables, ReadCounters};
+use crate::table::{self, OpenTables, PointRead};
 use std::fmt;
 
 /// Operands and what is needed to fold them.
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         age: usize,
         (newest, operand): (Trailer, &[u8]),
         values: ValueReader<'a>,
-        counters: &mut ReadCounters,
+        read: &mut PointRead,
     ) -> Result<FoundOperands<'a>> {
         let mut unfolded = Unfolded::new(true);
         // Not looked up again: another reader may have replaced it meanwhile, and then there would be no operand.
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
             }
         }
         if is_open {
-            searches += self.search_levels(self.files(), older, &mut unfolded, counters)?;
+            searches += self.search_levels(self.files(), older, &mut unfolded, read)?;
         }
         Ok(self.found(unfolded, values, newest, holder, searches))
     }
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
         file: &Shared<FileHandle>,
         newest: &table::Found,
         values: ValueReader<'a>,
-        counters: &mut ReadCounters,
+        read: &mut PointRead,
     ) -> Result<FoundOperands<'a>> {
         let trailer = newest.trailer();
         let mut unfolded = Unfolded::new(true);
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
         let rest = files.skip(usize::from(is_done));
         // Sequence numbers begin at 1.
         let older = trailer.sequence() - 1;
-        let versions = self.search_levels(rest, older, &mut unfolded, counters)?;
+        let versions = self.search_levels(rest, older, &mut unfolded, read)?;
         Ok(self.found(unfolded, values, trailer, None, 1 + versions))
     }
 
@@ -184,12 +184,12 @@ impl<'a> Search<'a> {
         files: impl Iterator<Item = &'a Shared<FileHandle>>,
         mut sequence: SequenceNumber,
         unfolded: &mut Unfolded,
-        counters: &mut ReadCounters,
+        read: &mut PointRead,
     ) -> Result<usize> {
         let mut versions = 0;
         for file in files {
             let table = self.tables.get(file.slot(), &file.meta)?;
-            while let Some(hit) = table.get(self.key, self.hash, sequence, counters)? {
+            while let Some(hit) = table.get(self.key, self.hash, sequence, read)? {
                 let trailer = hit.trailer();
                 versions += 1;
                 if !unfolded.add_older(trailer, hit.value()) {

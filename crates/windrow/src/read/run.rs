@@ -258,6 +258,25 @@ impl<C: OpenCursor> RunCursor<C> {
         Self::new(Arc::clone(&self.tables), self.run.clone()).with(C::of_sibling(&self.common))
     }
 
+    /// What the cursors of the run have in common.
+    pub(super) fn common(&self) -> &C::Common {
+        &self.common
+    }
+
+    /// The table that a seek to `key` enters.
+    pub(super) fn table_for(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
+        let place = self.run.lower_bound(key);
+        self.run.get(place).map(|(file, _)| file)
+    }
+
+    /// The number of tables.
+    pub(super) fn tables(&self) -> usize {
+        match &self.run {
+            Run::Segments(segments) => segments.len(),
+            Run::OfLevel(level, _) => level.len(),
+        }
+    }
+
     /// Takes the counts since the last call.
     pub(crate) fn take_counters(&mut self) -> ReadCounters {
         self.keep_counts();

@@ -32,8 +32,8 @@ pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{
-    Bounds, Found, LevelScans, ReadCounters, SequentialCursor, Table, TableContext, TableCursor,
-    TableFiles, TableFilters,
+    Bounds, Found, LevelScans, PointRead, ReadCounters, SequentialCursor, Table, TableContext,
+    TableCursor, TableFiles, TableFilters,
 };
 pub(crate) use salvage::{SegmentPlace, find_segments};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

@@ -23,6 +23,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("value", 2),
     ("memtable", 2),
     ("cache", 2),
+    ("latency", 2),
     ("manifest", 3),
     ("policy", 3),
     ("read", 4),

@@ -9,6 +9,8 @@ use crate::tree::{File, code, files, line, rust_files, words};
 /// the engine, the borders to C, Java and Python, and the bindings of `windrow-peers` to other engines.
 const UNSAFE_FILES: &[&str] = &[
     "bindings/java/native/src/arguments.rs",
+    "bindings/java/native/src/filters.rs",
+    "bindings/java/native/src/functions.rs",
     "bindings/java/native/src/handles.rs",
     "bindings/python/src/buffers.rs",
     "bindings/python/src/forks.rs",

@@ -4,6 +4,7 @@
 
 use crate::base::{FileNumber, LevelIoStats, LifetimeStats};
 use crate::engine::throttling::memory::MemoryUse;
+use crate::latency::LatencyStats;
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
 
@@ -141,10 +142,17 @@ pub struct Stats {
     pub memory: MemoryUse,
     /// Stalls of writers; every cause once.
     pub stalls: Vec<StallStats>,
+    /// The jobs that run now, the oldest first.
+    pub jobs: Vec<JobStats>,
+    /// How long operations have taken; those are left out that have not been.
+    pub latencies: Vec<LatencyStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
     /// What the database has done since it was created.
     pub lifetime: LifetimeStats,
+    /// The same since the open; the fields above have it one by one.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) opened: LifetimeStats,
     /// Bytes of all files of the database, the reserve included. Replaced files that cursors still read do not count,
     /// nor does space that is reserved behind the end of a log.
     pub disk_bytes: u64,
@@ -218,6 +226,27 @@ pub struct StallStats {
     pub micros: u64,
     /// The longest single stall, in microseconds.
     pub longest_micros: u64,
+}
+
+/// A job that runs now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct JobStats {
+    /// The job: `flush`, `compaction` or `garbage_collection`.
+    pub job: &'static str,
+    /// The keyspace.
+    pub keyspace: String,
+    /// The level of the output: 0 for a flush; `None` for a garbage collection.
+    pub level: Option<usize>,
+    /// The purpose of a compaction, as that of [`Event::CompactionEnded`](crate::Event::CompactionEnded).
+    pub purpose: Option<&'static str>,
+    /// Files that it replaces or appends to.
+    pub files: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Microseconds since it began.
+    pub micros: u64,
 }
 
 /// The current state of a keyspace.

@@ -203,8 +203,8 @@ impl Engine {
         self.note_reserve();
         bounded?;
         for consumer in names.into_inner() {
-            let listener = &self.options.listener;
-            listener.notify(|| Event::ConsumerFellBehind { consumer });
+            self.observer
+                .notify(|| Event::ConsumerFellBehind { consumer });
         }
         Ok(())
     }

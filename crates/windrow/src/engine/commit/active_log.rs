@@ -10,6 +10,7 @@ use crate::codec::compression::Compressor;
 use crate::engine::Engine;
 use crate::engine::counters;
 use crate::engine::recovery::replay::ReplayedLog;
+use crate::latency::Operation;
 use crate::log::batch;
 use crate::log::{LogWriter, Predecessor, WalHeader};
 use crate::manifest::Record;
@@ -197,11 +198,16 @@ impl Engine {
 
     /// Syncs all logs, oldest first.
     pub(in crate::engine) fn sync_logs(&self) -> Result<()> {
+        let latencies = self.observer.latencies();
+        let start = latencies.are_on().then(|| latencies.now());
         let synced = self.chain.sync().inspect_err(|error| {
             self.poison.set(error);
             self.values.note_failure();
         })?;
         counters::add(&self.counters.wal_syncs, u64::from(synced));
+        if let Some(start) = start.filter(|_| synced) {
+            latencies.end(Operation::Sync, start);
+        }
         self.poison.check()
     }
 }

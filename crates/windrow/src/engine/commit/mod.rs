@@ -51,6 +51,7 @@ use crate::engine::counters;
 use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::errors::poison::Poison;
 use crate::engine::{Engine, KeyspaceCore};
+use crate::latency::{Operation, Sampled};
 use crate::log::LogWriter;
 use crate::log::batch::{self, PACKED_FROM_BYTES};
 use crate::options::Durability;
@@ -149,17 +150,38 @@ impl Engine {
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<()> {
-        match self.commit_once(condition, write, durability) {
+        let latencies = self.observer.latencies();
+        let start = latencies.begin(Sampled::Commit);
+        let outcome = match self.commit_once(condition, write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                self.reserve.release();
-                self.note_reserve();
-                if write.only_removes() {
-                    return self.commit_once(condition, write, durability);
-                }
-                Err(error)
+                self.commit_in_reserve(condition, write, durability, error)
             }
             outcome => outcome,
+        };
+        if let Some(start) = start {
+            latencies.end(Operation::Commit, start);
         }
+        outcome
+    }
+
+    /// Commits on a full disk what only removes, with the space of the reserve.
+    ///
+    /// # Errors
+    /// `refusal`, which the first try has got, for another write.
+    #[cold]
+    fn commit_in_reserve(
+        &self,
+        condition: Option<&Condition>,
+        write: &Write<'_>,
+        durability: Durability,
+        refusal: Error,
+    ) -> Result<()> {
+        self.reserve.release();
+        self.note_reserve();
+        if write.only_removes() {
+            return self.commit_once(condition, write, durability);
+        }
+        Err(refusal)
     }
 
     #[inline]

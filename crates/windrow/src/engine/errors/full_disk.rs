@@ -62,7 +62,7 @@ impl Engine {
     #[cold]
     fn note_full(&self, bit: u8) {
         if self.full_disk.0.fetch_or(bit, Ordering::AcqRel) == 0 {
-            self.options.listener.notify(|| Event::NoSpace);
+            self.observer.notify(|| Event::NoSpace);
         }
     }
 
@@ -70,7 +70,7 @@ impl Engine {
     fn note_space_freed(&self, bits: u8) {
         let before = self.full_disk.0.fetch_and(!bits, Ordering::AcqRel);
         if before != 0 && before & !bits == 0 {
-            self.options.listener.notify(|| Event::SpaceResumed);
+            self.observer.notify(|| Event::SpaceResumed);
         }
     }
 }

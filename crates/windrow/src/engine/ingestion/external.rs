@@ -45,7 +45,8 @@ impl Engine {
         let mut new: Vec<NewTables> = Vec::new();
         for (keyspace, path) in files {
             self.check_needed(&keyspace)?;
-            let table = self.take_file(&path, check, &mut pending)?;
+            let table = self.take_file(&path, check, &mut pending);
+            let table = table.map_err(|error| error.with_next_step("write the file again"))?;
             if table.expiring_entries() > 0 {
                 keyspace.check_expiring()?;
             }

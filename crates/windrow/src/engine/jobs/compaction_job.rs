@@ -107,6 +107,11 @@ impl Engine {
         self.allocate_filters(keyspace, file.meta.entries());
         counters::add(&self.counters.trivial_moves, 1);
         keyspace.count(target, [(Cause::Move, file.meta.bytes())]);
+        self.observer.notify(|| Event::FileMoved {
+            keyspace: keyspace.name().to_string(),
+            level: target,
+            bytes: file.meta.bytes(),
+        });
         Ok(())
     }
 
@@ -141,7 +146,7 @@ impl Engine {
             file.mark_obsolete();
         }
         counters::add(&self.counters.entries_expired, expired.entries);
-        self.options.listener.notify(|| Event::ExpiredFilesDropped {
+        self.observer.notify(|| Event::ExpiredFilesDropped {
             keyspace: keyspace.name().to_string(),
             level,
             files: files.len(),
@@ -158,6 +163,14 @@ impl Engine {
         claim: &Claim<Box<[u8]>>,
     ) -> Result<()> {
         let start = self.options.runtime.now();
+        let began = Event::CompactionBegan {
+            keyspace: keyspace.name().to_string(),
+            level: claim.level,
+            purpose: inputs.purpose.name(),
+            files: inputs.files().count(),
+            bytes: inputs.files().map(|file| file.meta.bytes()).sum(),
+        };
+        let _job = self.observer.begin_job(start, began);
         let mut references = ReferenceChanges::default();
         // First: a damaged list stops the compaction before it writes.
         self.subtract_references(inputs, &mut references)?;
@@ -284,7 +297,7 @@ impl Engine {
             merged.transient_log_bytes_read,
         );
         counters::add(&self.counters.compactions, 1);
-        self.options.listener.notify(|| Event::CompactionEnded {
+        self.observer.notify(|| Event::CompactionEnded {
             keyspace: keyspace.name().to_string(),
             level: claim.level,
             bytes_read: read,

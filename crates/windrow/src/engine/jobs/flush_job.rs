@@ -43,6 +43,11 @@ impl Engine {
         oldest: &FrozenMemtable,
     ) -> Result<()> {
         let start = self.options.runtime.now();
+        let began = Event::FlushBegan {
+            keyspace: keyspace.name().to_string(),
+            entries: oldest.memtable.entries(),
+        };
+        let _job = self.observer.begin_job(start, began);
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
         // A close needs the flush, too, so it does not cancel one.
@@ -156,7 +161,7 @@ impl Engine {
         })?;
         self.allocate_filters(keyspace, written);
         self.remove_logs_before(first_needed);
-        self.options.listener.notify(|| Event::FlushEnded {
+        self.observer.notify(|| Event::FlushEnded {
             keyspace: keyspace.name().to_string(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,

@@ -264,6 +264,12 @@ impl Engine {
     /// Runs a claimed garbage collection.
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
+        let began = Event::GarbageCollectionBegan {
+            keyspace: keyspace.name().to_string(),
+            files: job.victims.len(),
+            bytes: job.victims.iter().map(|victim| victim.file.end).sum(),
+        };
+        let _job = self.observer.begin_job(start, began);
         let wanted = || self.check_needed(keyspace);
         let (gc_result, pending) = collect(self, &wanted, &job.victims, &job.lists)?;
         let (bytes_read, garbage) = (gc_result.bytes_read, gc_result.garbage);
@@ -296,16 +302,14 @@ impl Engine {
         }
         counters::add(&self.counters.garbage_collections, 1);
         counters::add(&self.counters.gc_values_dropped, garbage);
-        self.options
-            .listener
-            .notify(|| Event::GarbageCollectionEnded {
-                keyspace: keyspace.name().to_string(),
-                files: job.victims.len(),
-                bytes_read,
-                bytes_written,
-                values_dropped: garbage,
-                duration: self.options.runtime.now().saturating_sub(start),
-            });
+        self.observer.notify(|| Event::GarbageCollectionEnded {
+            keyspace: keyspace.name().to_string(),
+            files: job.victims.len(),
+            bytes_read,
+            bytes_written,
+            values_dropped: garbage,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
         Ok(())
     }
 }

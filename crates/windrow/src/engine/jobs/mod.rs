@@ -45,6 +45,7 @@ use crate::engine::folds::KeyspaceFolds;
 use crate::engine::throttling::atomic_throttle::{AtomicThrottle, DelayClock};
 use crate::engine::throttling::rate_limiter::RateLimiter;
 use crate::engine::{Engine, KeyspaceCore};
+use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::options::Options;
 use crate::read::state::FrozenMemtable;
@@ -120,6 +121,18 @@ enum Job {
     CollectGarbage(Arc<KeyspaceCore>, GcJob),
     Subcompact(Subcompaction),
     WriteFolds(Arc<KeyspaceCore>, KeyspaceFolds),
+}
+
+impl Job {
+    /// Its name in events, and the keyspace if it is a compaction or a garbage collection.
+    fn description(&self) -> (&'static str, Option<Arc<KeyspaceCore>>) {
+        match self {
+            Self::Compact(keyspace, _) => ("compaction", Some(Arc::clone(keyspace))),
+            Self::CollectGarbage(keyspace, _) => ("garbage_collection", Some(Arc::clone(keyspace))),
+            Self::Flush(..) => ("flush", None),
+            _ => ("other", None),
+        }
+    }
 }
 
 impl Engine {
@@ -456,18 +469,23 @@ impl Engine {
         let Some(running) = self.signal.begin_job() else {
             return false;
         };
+        // A close waits for it, as for a job.
+        self.observe();
         let has_run = self.poison_on_panic(|| {
             let Some(job) = self.next_job() else {
                 return Ok(false);
             };
-            let keyspace = match &job {
-                Job::Compact(keyspace, _) | Job::CollectGarbage(keyspace, _) => {
-                    Some(Arc::clone(keyspace))
-                }
-                _ => None,
-            };
+            let (name, keyspace) = job.description();
             let is_gc = matches!(job, Job::CollectGarbage(..));
             if let Err(error) = self.run(job) {
+                // A close cancels jobs.
+                if error.kind() != ErrorKind::Closed {
+                    self.observer.notify(|| Event::JobFailed {
+                        job: name,
+                        keyspace: keyspace.as_ref().map(|it| it.name().to_string()),
+                        error: error.to_string(),
+                    });
+                }
                 let failure = match &keyspace {
                     Some(keyspace) if is_gc => &keyspace.gc_failure,
                     Some(keyspace) => &keyspace.failure,

@@ -24,7 +24,7 @@ use crate::vfs::Vfs;
 /// Removes the database in `directory`, if there is one.
 pub(crate) fn destroy(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     match vfs.list(directory) {
-        Ok(names) if names.iter().any(|name| FileName::parse(name).is_some()) => {}
+        Ok(names) if names.iter().any(|name| is_of_database(name)) => {}
         Ok(_) => return Ok(()),
         Err(error) if is_missing_folder(&error) => return Ok(()),
         Err(error) => return Err(Error::io("list", directory, error)),
@@ -40,13 +40,21 @@ pub(crate) fn destroy(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     for files in [current, others] {
         for file in files {
             let path = directory.join(file.to_string());
-            vfs.remove(&path)
-                .map_err(|error| Error::io("remove", &path, error))?;
+            match vfs.remove(&path) {
+                // Whatever others have put there in its place is theirs.
+                Err(_) if file.is_for_people() => {}
+                outcome => outcome.map_err(|error| Error::io("remove", &path, error))?,
+            }
         }
         vfs.sync_dir(directory)
             .map_err(|error| Error::io("sync", directory, error))?;
     }
     remove_leases(vfs, directory)
+}
+
+/// Whether a file of this name shows that there is or was a database.
+fn is_of_database(name: &str) -> bool {
+    FileName::parse(name).is_some_and(|file| !file.is_for_people())
 }
 
 /// Removes the leases of readers, which then begin anew: the numbers of files begin again.

@@ -3,8 +3,10 @@
 //! - [`open`]: the steps from a folder to an engine, the same after a crash and after a clean close.
 //! - [`replay`]: reads the logs back.
 //! - [`recovered_values`]: checks the values that replayed entries point to.
+//! - [`cut`]: what is left of history before damage of the logs, if the options ask for it.
 //! - [`destroy`]: removes a database.
 
+mod cut;
 pub(super) mod destroy;
 pub(super) mod open;
 mod recovered_values;

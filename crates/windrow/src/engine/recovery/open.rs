@@ -25,8 +25,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovered_values::Recovery;
-use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
+use super::cut::place_of_cut;
+use super::recovered_values::RecoveredValues;
+use super::replay::{RecordedLogs, Replayed, ReplayedLog, read_header, replay};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Moment, Result, SequenceNumber};
 use crate::engine::catalog::Catalog;
 use crate::engine::changes::present;
@@ -43,7 +44,7 @@ use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
     Edit, KeyspaceState, ManifestState, Obsolete, Record, Version, manifest_length, read_manifest,
 };
-use crate::options::{KeyspaceOptions, Options};
+use crate::options::{KeyspaceOptions, Options, Recovery};
 use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
@@ -70,6 +71,27 @@ pub(crate) struct Opened {
     pub(crate) last_sequence: SequenceNumber,
     /// The last replayed log that is needed.
     pub(crate) last_log: Option<ReplayedLog>,
+    /// The damage of the logs at which history was cut.
+    pub(crate) damage: Option<Error>,
+    pub(crate) recovered: Recovered,
+}
+
+/// What an open has found, for people.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Recovered {
+    pub(crate) is_new: bool,
+    pub(crate) logs: usize,
+    pub(crate) log_bytes: u64,
+}
+
+impl Recovered {
+    fn of(logs: &[ReplayedLog], is_new: bool) -> Self {
+        Self {
+            is_new,
+            logs: logs.len(),
+            log_bytes: logs.iter().map(|log| log.end).sum(),
+        }
+    }
 }
 
 /// The parts of an engine that exist before the open.
@@ -93,7 +115,9 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
     check_finished(directory, &files, parts.access)?;
-    let mut state = match read_manifest(&**vfs, directory)? {
+    let found = read_manifest(&**vfs, directory)?;
+    let is_new = found.is_none();
+    let mut state = match found {
         Some(_) if options.error_if_exists => {
             return Err(Error::new(
                 ErrorKind::AlreadyExists,
@@ -107,16 +131,21 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         None if options.create_if_missing => ManifestState::default(),
         None => return Err(no_database(directory)),
     };
-    check_files(&state, &files)?;
+    check_files(&state, &files, options.recovery)?;
 
     let keyspaces = build_keyspaces(&state, parts)?;
-    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    let (history, recovery) = fill_memtables(parts, &state, &keyspaces)?;
     check_operators(&keyspaces, &state)?;
+    let cut = place_of_cut(&state, &history)?;
+    let (replayed, damage) = (history.logs, history.damage);
     // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
+    if let Some(end) = cut {
+        state.cut_history(replayed.last().map(|log| log.number), end);
+    }
     apply(&mut state, &merge_operators(&keyspaces))?;
     for keyspace in &keyspaces {
         if let Some(state) = state.keyspaces.get(&keyspace.id()) {
@@ -163,6 +192,8 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         keyspaces,
         last_sequence,
         last_log,
+        damage,
+        recovered: Recovered::of(&replayed, is_new),
     })
 }
 
@@ -180,22 +211,27 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
-    let Some((manifest, state)) = read_manifest(&**vfs, directory)? else {
+    let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
         return Err(no_database(directory));
     };
     let files = list(&**vfs, directory)?;
     // A repair that has ended early may have left no lock.
     check_finished(directory, &files, parts.access)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
-    check_files(&state, &files)?;
+    check_files(&state, &files, options.recovery)?;
     let keyspaces = build_keyspaces(&state, parts)?;
-    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    let (history, recovery) = fill_memtables(parts, &state, &keyspaces)?;
     check_operators(&keyspaces, &state)?;
+    let cut = place_of_cut(&state, &history)?;
+    let (replayed, damage) = (history.logs, history.damage);
     // Value logs that were being written stay so: nobody has made them durable.
     let ends = recovery.ends();
     for keyspace in &keyspaces {
         let own = ends.iter().filter(|end| end.0 == keyspace.id());
         *keyspace.value_log.lock() = ValueLog::of_state(own.map(|end| (end.1, end.2)));
+    }
+    if let Some(end) = cut {
+        state.cut_history(replayed.last().map(|log| log.number), end);
     }
     Ok(Opened {
         lock,
@@ -204,6 +240,8 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         keyspaces,
         last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
         last_log: None,
+        damage,
+        recovered: Recovered::of(&replayed, false),
         catalog: Catalog::read_only(
             Arc::clone(vfs),
             Arc::new(state),
@@ -223,8 +261,9 @@ pub(in crate::engine) fn check_finished(
     if access == Access::Repair || !files.contains(&FileName::Repairing) {
         return Ok(());
     }
-    let what = "a repair into this folder has not ended; remove the folder and repair again";
-    let error = Error::corruption(&FileName::Repairing.to_string(), 0, what);
+    let what = "a repair into this folder has not ended";
+    let error = Error::corruption(&FileName::Repairing.to_string(), 0, what)
+        .with_next_step("remove the folder and repair again");
     Err(error.context(directory.display()))
 }
 
@@ -291,19 +330,20 @@ fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
 
 /// Replays the logs that `state` names into the memtables of `keyspaces`.
 fn fill_memtables<'a>(
-    vfs: &Arc<dyn Vfs>,
-    directory: &Path,
+    parts: &Parts<'_>,
     state: &'a ManifestState,
     keyspaces: &'a [Arc<KeyspaceCore>],
-) -> Result<(Vec<ReplayedLog>, Recovery<'a>)> {
+) -> Result<(Replayed, RecoveredValues<'a>)> {
+    let (vfs, directory) = (&parts.options.vfs, parts.directory);
     let recorded = RecordedLogs {
         live: state.logs.iter().copied().collect(),
         ends: state.log_ends.clone(),
         synced: state.log_synced,
     };
-    let mut recovery = Recovery::new(vfs, directory, state, keyspaces);
-    let replayed = replay(&**vfs, directory, &recorded, &mut recovery)?;
-    Ok((replayed, recovery))
+    let mut recovered = RecoveredValues::new(vfs, directory, state, keyspaces);
+    let recovery = parts.options.recovery;
+    let replayed = replay(&**vfs, directory, &recorded, recovery, &mut recovered)?;
+    Ok((replayed, recovered))
 }
 
 impl Engine {
@@ -413,7 +453,7 @@ pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
 
 /// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
-    let is_own = name == READERS || FileName::parse(name).is_some();
+    let is_own = name == READERS || FileName::parse(name).is_some_and(|it| !it.is_for_people());
     !name.starts_with('.') && name != LOST_AND_FOUND && !is_own
 }
 
@@ -440,9 +480,15 @@ fn needed_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
 }
 
 /// Checks that every file exists that data is in. A log that is kept for a consumer of changes is none: that consumer
-/// reports its damage.
-fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> {
-    match needed_files(state).find(|file| !files.contains(file)) {
+/// reports its damage. The replay looks for the others if history may end at one that is missing.
+fn check_files(
+    state: &ManifestState,
+    files: &BTreeSet<FileName>,
+    recovery: Recovery,
+) -> Result<()> {
+    let may_miss =
+        |file: &FileName| recovery == Recovery::UpToDamage && matches!(file, FileName::Wal(_));
+    match needed_files(state).find(|file| !files.contains(file) && !may_miss(file)) {
         None => Ok(()),
         Some(file) => Err(Error::corruption(
             &file.to_string(),
@@ -563,7 +609,8 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
                 | FileName::Lock
                 | FileName::Reserve
                 | FileName::Repairing
-        ) || named.contains(file)
+        ) || file.is_for_people()
+            || named.contains(file)
     };
     files
         .iter()

@@ -32,14 +32,14 @@ struct OpenLog {
 
 /// Receives the history: the [`Target`] of the replay.
 #[derive(Debug)]
-pub(super) struct Recovery<'a> {
+pub(super) struct RecoveredValues<'a> {
     state: &'a ManifestState,
     keyspaces: &'a [Arc<KeyspaceCore>],
     logs: BTreeMap<FileNumber, OpenLog>,
     values: ValueReadBuffers,
 }
 
-impl<'a> Recovery<'a> {
+impl<'a> RecoveredValues<'a> {
     pub(super) fn new(
         vfs: &Arc<dyn Vfs>,
         directory: &Path,
@@ -178,7 +178,7 @@ fn decode(pointer: &[u8]) -> Result<ValuePointer> {
     })
 }
 
-impl Target for Recovery<'_> {
+impl Target for RecoveredValues<'_> {
     fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
         let Some(pointer) = entry.log_pointer() else {
             return Ok(true);

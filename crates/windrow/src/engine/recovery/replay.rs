@@ -11,6 +11,9 @@
 //! A record that points to a missing or damaged value ends history in the same way, since a value is
 //! durable before the record that points to it.
 //!
+//! [`Recovery::UpToDamage`] ends history at such damage as well. What contradicts itself under a sound checksum, and what
+//! cannot be read, stays an error.
+//!
 //! The replay changes nothing on disk.
 //!
 //! Concurrency: one thread, before the database is open.
@@ -18,11 +21,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::base::{Error, FileNumber, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
 use crate::log::batch::{BatchReader, Entry};
 use crate::log::{LogReader, TailAction, WalHeader};
 use crate::manifest::names::FileName;
+use crate::options::Recovery;
 use crate::vfs::Vfs;
 
 pub(in crate::engine) fn wal_name(number: FileNumber) -> String {
@@ -56,6 +60,31 @@ pub(crate) struct ReplayedLog {
     pub(crate) last_sequence: SequenceNumber,
 }
 
+/// What to do next about damage at which history may end.
+const UP_TO_DAMAGE: &str = "restore a backup, save all that is sound in a new database by windrow repair, or open with \
+                            Recovery::UpToDamage for the commits before the damage alone";
+
+/// The history that a replay has read.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    /// The logs in the order of their chain, up to the one in which history ends.
+    pub(crate) logs: Vec<ReplayedLog>,
+    /// The damage behind which durable commits are lost, if history ends there.
+    pub(crate) damage: Option<Error>,
+}
+
+impl Replayed {
+    /// History ends at `damage`, if `recovery` allows it.
+    fn end_at(&mut self, damage: Error, recovery: Recovery) -> Result<()> {
+        if recovery == Recovery::Strict || damage.kind() != ErrorKind::Corruption {
+            return Err(damage.with_next_step(UP_TO_DAMAGE));
+        }
+        // What comes later follows from the first damage.
+        self.damage.get_or_insert(damage);
+        Ok(())
+    }
+}
+
 /// The receiver of the history.
 pub(crate) trait Target {
     /// Whether the value of `entry` exists, is in the entry itself, or is not needed.
@@ -68,33 +97,41 @@ pub(crate) trait Target {
 /// Reads all logs and applies every entry of the history to `target`, in commit order.
 ///
 /// # Errors
-/// `Corruption` if durable records or values are lost or damaged; `Io` from reading, which proves
-/// nothing about the logs; the errors of `target`.
+/// `Corruption` if durable records or values are lost or damaged, unless history may end there; `Io` from reading, which
+/// proves nothing about the logs; the errors of `target`.
 pub(crate) fn replay(
     vfs: &dyn Vfs,
     directory: &Path,
     recorded: &RecordedLogs,
+    recovery: Recovery,
     target: &mut impl Target,
-) -> Result<Vec<ReplayedLog>> {
-    let headers = recorded
-        .live
-        .iter()
-        .map(|&number| read_header(vfs, directory, number))
-        .collect::<Result<Vec<_>>>()?;
-    let mut replayed: Vec<ReplayedLog> = Vec::new();
-    for (index, &number) in recorded.live.iter().enumerate() {
-        if headers[index].is_none()
-            && let Some(previous) = replayed.last()
-        {
-            // The log itself may prove that its header was durable.
-            if proof_beyond(vfs, directory, recorded, &headers, index - 1, previous.end)? {
-                return Err(lost_record(number, 0));
+) -> Result<Replayed> {
+    let mut replayed = Replayed::default();
+    let mut headers = Vec::new();
+    for &number in &recorded.live {
+        match read_header(vfs, directory, number) {
+            Ok(header) => headers.push(header),
+            Err(damage) => {
+                replayed.end_at(damage, recovery)?;
+                break;
             }
-            break;
         }
-        if let (Some(header), Some(previous)) = (headers[index], replayed.last()) {
-            let end = (previous.number, previous.end);
-            check_predecessor(number, header, end, previous.last_sequence)?;
+    }
+    for (index, (&number, &header)) in recorded.live.iter().zip(&headers).enumerate() {
+        if let Some(previous) = replayed.logs.last() {
+            let follows = if let Some(header) = header {
+                let end = (previous.number, previous.end);
+                check_predecessor(number, header, end, previous.last_sequence)
+            } else if proof_beyond(vfs, directory, recorded, &headers, index - 1, previous.end)? {
+                // The log itself may prove that its header was durable.
+                Err(lost_record(number, 0))
+            } else {
+                break;
+            };
+            if let Err(damage) = follows {
+                replayed.end_at(damage, recovery)?;
+                break;
+            }
         }
         let next_log = headers.get(index + 1).copied().flatten();
         let recorded_end = recorded.ends.get(&number).copied();
@@ -103,7 +140,7 @@ pub(crate) fn replay(
         let name = wal_name(number);
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
         // A log without a header has no records.
-        let mut last_sequence = headers[index].map_or(0, |header| header.base - 1);
+        let mut last_sequence = header.map_or(0, |header| header.base - 1);
         let first_sequence = last_sequence + 1;
         let mut is_needed = false;
         // The end is recorded in the manifest, and the sync in the next log's header, after the sync.
@@ -135,15 +172,18 @@ pub(crate) fn replay(
         let is_complete = match end.action(proof) {
             _ if missing.is_some() => {
                 if proof || end.evidence > stop {
-                    return Err(lost_value(number, stop));
+                    replayed.end_at(lost_value(number, stop), recovery)?;
                 }
                 false
             }
             TailAction::NextLog => true,
             TailAction::EndOfHistory if !proof => false,
-            _ => return Err(lost_record(number, end.offset)),
+            _ => {
+                replayed.end_at(lost_record(number, end.offset), recovery)?;
+                false
+            }
         };
-        replayed.push(ReplayedLog {
+        replayed.logs.push(ReplayedLog {
             number,
             end: stop,
             durable: if is_complete && is_durable {
@@ -159,12 +199,11 @@ pub(crate) fn replay(
             break;
         }
     }
-    if let Some(last) = replayed.last()
-        && recorded
-            .synced
-            .is_some_and(|synced| synced > (last.number, last.end))
+    let reached = replayed.logs.last().map(|last| (last.number, last.end));
+    if let Some(reached) = reached
+        && recorded.synced.is_some_and(|synced| synced > reached)
     {
-        return Err(lost_record(last.number, last.end));
+        replayed.end_at(lost_record(reached.0, reached.1), recovery)?;
     }
     Ok(replayed)
 }
@@ -311,79 +350,4 @@ impl Batch<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{FileNumber, RecordedLogs, Target, replay, wal_name};
-    use crate::base::{ErrorKind, KeyspaceId, Kind, Result, SequenceNumber};
-    use crate::log::batch::{self, Entry};
-    use crate::log::memory::MemoryVfs;
-    use crate::log::{LogWriter, Predecessor, WalHeader};
-    use std::path::Path;
-
-    /// The sequence numbers of the applied entries.
-    #[derive(Default)]
-    struct Applied(Vec<SequenceNumber>);
-
-    impl Target for Applied {
-        fn has_value(&mut self, _: &Entry<'_>) -> Result<bool> {
-            Ok(true)
-        }
-
-        fn apply(&mut self, entry: Entry<'_>, _: bool) -> Result<bool> {
-            self.0.push(entry.sequence);
-            Ok(true)
-        }
-    }
-
-    /// Two logs: the first has a batch of two entries and one of one entry, the second a batch of one.
-    fn replay_with_bases(first: SequenceNumber, second: SequenceNumber) -> Result<Applied> {
-        let vfs = MemoryVfs::default();
-        let directory = Path::new("db");
-        let mut predecessor = None;
-        for (number, base, counts) in [(4, first, &[2, 1][..]), (6, second, &[1])] {
-            let number = FileNumber(number);
-            let mut log = LogWriter::create(&vfs, directory, &wal_name(number), number, None)?;
-            WalHeader { predecessor, base }.encode(log.begin());
-            log.commit()?;
-            for &count in counts {
-                let record = log.begin();
-                batch::put_count(record, count);
-                for _ in 0..count {
-                    batch::put_entry(record, KeyspaceId(1), Kind::Value, b"key", b"value");
-                }
-                log.commit()?;
-            }
-            predecessor = Some(Predecessor {
-                number,
-                end: log.end(),
-                synced: false,
-            });
-        }
-        let recorded = RecordedLogs {
-            live: vec![FileNumber(4), FileNumber(6)],
-            ends: [].into(),
-            synced: None,
-        };
-        let mut applied = Applied::default();
-        let logs = replay(&vfs, directory, &recorded, &mut applied)?;
-        let last = logs.iter().map(|log| log.last_sequence);
-        assert_eq!(last.collect::<Vec<_>>(), [first + 2, first + 3]);
-        Ok(applied)
-    }
-
-    #[test]
-    fn sequence_numbers_continue_from_the_base_of_the_first_log() {
-        for base in [1, 1000] {
-            let applied = replay_with_bases(base, base + 3).unwrap();
-            assert_eq!(applied.0, [base, base + 1, base + 2, base + 3]);
-        }
-    }
-
-    #[test]
-    fn a_log_with_another_sequence_number_is_corruption() {
-        for second in [1, 2, 3, 5, 1000] {
-            let error = replay_with_bases(1, second).err().unwrap();
-            assert_eq!(error.kind(), ErrorKind::Corruption);
-            assert!(error.to_string().contains("000006.wal"), "{error}");
-        }
-    }
-}
+mod tests;

@@ -56,7 +56,7 @@ impl Survey {
             !matches!(
                 file,
                 FileName::Lock | FileName::Reserve | FileName::CurrentNew | FileName::Repairing
-            )
+            ) && !file.is_for_people()
         };
         if !files.iter().any(is_data) {
             return Err(open::no_database(folder));

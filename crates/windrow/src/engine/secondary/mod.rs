@@ -29,7 +29,7 @@ use super::commit::wal::WalChain;
 use super::counters::Counters;
 use super::handle::{Handle, OpenFileSets};
 use super::jobs::signal::Signal;
-use super::recovery::open::{Opened, build_keyspace, check_finished, list, no_database};
+use super::recovery::open::{Opened, Recovered, build_keyspace, check_finished, list, no_database};
 use super::throttling::memory::Memory;
 use super::{Access, KeyspaceCore};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -298,6 +298,8 @@ impl Followed {
             keyspaces: shown.values().map(|it| Arc::clone(&it.core)).collect(),
             last_sequence: follower.last_sequence(),
             last_log: None,
+            damage: None,
+            recovered: Recovered::default(),
         };
         self.shown = shown;
         let shared = (Arc::clone(memory), self.files.clone());

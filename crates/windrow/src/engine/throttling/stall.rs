@@ -186,14 +186,14 @@ impl Engine {
     /// Notifies the listener that a writer begins to wait. Returns the time.
     fn begin_stall(&self, cause: StallCause) -> Duration {
         let cause = cause.name();
-        self.options.listener.notify(|| Event::StallBegan { cause });
+        self.observer.notify(|| Event::StallBegan { cause });
         self.options.runtime.now()
     }
 
     /// Notifies the listener that a writer has waited since `start`.
     fn end_stall(&self, cause: StallCause, start: Duration) {
         let duration = self.options.runtime.now().saturating_sub(start);
-        self.options.listener.notify(|| Event::StallEnded {
+        self.observer.notify(|| Event::StallEnded {
             cause: cause.name(),
             duration,
         });

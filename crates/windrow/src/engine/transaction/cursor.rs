@@ -206,7 +206,7 @@ impl<'a> TransactionCursor<'a> {
     /// Moves to the first entry; returns whether it exists.
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
         self.leave();
-        let found = self.base.moving().seek_to_first()?;
+        let found = self.base.seek_to_first()?;
         self.place_base(found, Direction::Forward);
         let lower = self.range.lower.clone();
         let found = self.show(Direction::Forward, Some(lower))?;
@@ -220,7 +220,7 @@ impl<'a> TransactionCursor<'a> {
             return self.seek_to_first();
         }
         self.leave();
-        let found = self.base.moving().seek(key)?;
+        let found = self.base.seek(key)?;
         self.place_base(found, Direction::Forward);
         let lower = Bound::Included(key.into());
         let found = self.show(Direction::Forward, Some(lower))?;
@@ -231,7 +231,7 @@ impl<'a> TransactionCursor<'a> {
     /// Moves to the last entry; returns whether it exists.
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
         self.leave();
-        let found = self.base.moving().seek_to_last()?;
+        let found = self.base.seek_to_last()?;
         self.place_base(found, Direction::Backward);
         let upper = self.range.upper.clone();
         let found = self.show(Direction::Backward, Some(upper))?;
@@ -247,7 +247,7 @@ impl<'a> TransactionCursor<'a> {
         self.shown = Shown::Nothing;
         self.follow_roll_backs(Direction::Forward)?;
         if self.place == BasePlace::BeforeFirst {
-            let found = self.base.moving().seek_to_first()?;
+            let found = self.base.seek_to_first()?;
             self.place_base(found, Direction::Forward);
         }
         while self.place == BasePlace::AtEntry && self.base.key() <= &self.key[..] {
@@ -269,7 +269,7 @@ impl<'a> TransactionCursor<'a> {
         self.shown = Shown::Nothing;
         self.follow_roll_backs(Direction::Backward)?;
         if self.place == BasePlace::BehindLast {
-            let found = self.base.moving().seek_to_last()?;
+            let found = self.base.seek_to_last()?;
             self.place_base(found, Direction::Backward);
         }
         while self.place == BasePlace::AtEntry && self.base.key() >= &self.key[..] {
@@ -364,12 +364,12 @@ impl<'a> TransactionCursor<'a> {
             };
             let found = match direction {
                 Direction::Forward if end.is_empty() => false,
-                Direction::Forward => self.base.moving().seek(end)?,
+                Direction::Forward => self.base.seek(end)?,
                 Direction::Backward => {
-                    if self.base.moving().seek(start)? {
+                    if self.base.seek(start)? {
                         self.base.prev()?
                     } else {
-                        self.base.moving().seek_to_last()?
+                        self.base.seek_to_last()?
                     }
                 }
             };
@@ -385,10 +385,10 @@ impl<'a> TransactionCursor<'a> {
         if mem::replace(&mut self.roll_backs, roll_backs) == roll_backs {
             return Ok(());
         }
-        let found = self.base.moving().seek(&self.key)?;
+        let found = self.base.seek(&self.key)?;
         let found = match direction {
             Direction::Forward => found,
-            Direction::Backward if !found => self.base.moving().seek_to_last()?,
+            Direction::Backward if !found => self.base.seek_to_last()?,
             Direction::Backward if self.base.key() > &self.key[..] => self.base.prev()?,
             Direction::Backward => true,
         };

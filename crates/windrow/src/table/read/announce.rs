@@ -8,6 +8,7 @@ use crate::vfs::Advice;
 
 use super::super::format::BlockPlace;
 use super::cursor::{Blocks, Bounds, TableCursor};
+use super::file::TableFile;
 use super::filter::{PiecedFilter, SegmentFilter};
 use super::segment::Segment;
 use super::table::Table;
@@ -66,6 +67,23 @@ impl Table {
         let mut segments = self.segments.iter().rev();
         segments.any(|segment| {
             self.announce_probe(segment, hash) && self.announce_key(segment, key, &one_block)
+        })
+    }
+
+    /// Whether the block at `place` of `segment` is in memory, as far as the marks, the cache and the system tell.
+    pub(super) fn is_near(&self, file: &TableFile, segment: &Segment, place: BlockPlace) -> bool {
+        let region = file.region.as_ref();
+        if region.is_some() && segment.marks.contains(place.number, &self.context.clock) {
+            return true;
+        }
+        let cache = &self.context.cache;
+        let key = || self.block_key(self.place(segment, place.offset));
+        if cache.has_had_blocks() && cache.get(key()).is_some() {
+            return true;
+        }
+        region.is_some_and(|region| {
+            let start = usize::try_from(place.offset).unwrap_or(usize::MAX);
+            region.is_resident(start..start.saturating_add(place.length))
         })
     }
 

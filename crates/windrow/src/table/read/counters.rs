@@ -23,6 +23,49 @@ pub(crate) struct ReadCounters {
     pub(crate) filter_false_positives: u64,
 }
 
+/// A point read on its way through the tables: what it has counted, and whether it may wait for a device.
+#[derive(Debug, Default)]
+pub(crate) struct PointRead {
+    pub(crate) counters: ReadCounters,
+    must_not_wait: bool,
+    is_far: bool,
+}
+
+impl PointRead {
+    /// A read that ends without an answer before it waits for a device.
+    pub(crate) fn without_wait() -> Self {
+        Self {
+            must_not_wait: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the read ends before it waits.
+    #[inline]
+    pub(crate) fn must_not_wait(&self) -> bool {
+        self.must_not_wait
+    }
+
+    /// Whether the read has ended without an answer.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    /// Ends the read without an answer.
+    #[cold]
+    pub(crate) fn end(&mut self) {
+        self.is_far = true;
+    }
+
+    /// Ends the read, in front of a step that may wait, if it must not wait. Returns whether it did.
+    #[inline]
+    pub(crate) fn ends_here(&mut self) -> bool {
+        self.is_far |= self.must_not_wait;
+        self.is_far
+    }
+}
+
 impl ReadCounters {
     /// Adds `other` to this.
     pub(crate) fn add(&mut self, other: &Self) {

@@ -14,7 +14,7 @@ mod segment;
 mod sequence;
 mod table;
 
-pub(crate) use counters::ReadCounters;
+pub(crate) use counters::{PointRead, ReadCounters};
 pub(crate) use cursor::{Blocks, Bounds, TableCursor};
 pub(crate) use file::TableFiles;
 pub(crate) use filter::SegmentFilter;

@@ -34,7 +34,7 @@ use crate::vfs::{Region, read_exact_at};
 
 use super::super::format::{BlockPlace, IndexPartition};
 use super::super::memory::TableMemory;
-use super::counters::ReadCounters;
+use super::counters::{PointRead, ReadCounters};
 use super::file::{TableFile, TableFileSlot, TableFiles};
 use super::filter::SegmentFilter;
 use super::scan_lengths::ScanLengths;
@@ -232,42 +232,50 @@ impl Table {
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
-    /// [`key_hash`](crate::codec::checksum::key_hash). The version may be a range tombstone that covers the key.
+    /// [`key_hash`](crate::codec::checksum::key_hash). The version may be a range tombstone that covers the key. There is
+    /// none, too, if `read` [is far](PointRead::is_far) then.
     #[inline]
     pub(crate) fn get(
         &self,
         key: &[u8],
         hash: u64,
         sequence: SequenceNumber,
-        counters: &mut ReadCounters,
+        read: &mut PointRead,
     ) -> Result<Option<Found>> {
         // I2
         for segment in self.segments.iter().rev() {
             let ranges = segment.ranges.as_deref();
             let deleted = ranges.map_or(0, |ranges| deleted_at(ranges, key, sequence));
-            counters.runs_probed += 1;
+            if deleted > 0 && self.file.get().is_none() && read.ends_here() {
+                return Ok(None);
+            }
+            read.counters.runs_probed += 1;
             let passes = match &segment.filter {
                 SegmentFilter::Whole(filter) => filter.may_contain(hash),
+                SegmentFilter::ByPieces(_) if read.ends_here() => return Ok(None),
                 SegmentFilter::ByPieces(filter) => self.passes_pieces(segment, filter, hash)?,
                 SegmentFilter::Absent => true,
             };
             let has_filter = !matches!(segment.filter, SegmentFilter::Absent);
-            counters.filter_probes += u64::from(has_filter);
+            read.counters.filter_probes += u64::from(has_filter);
             if !passes {
-                counters.filter_rejects += 1;
+                read.counters.filter_rejects += 1;
                 if deleted > 0 {
                     return self.newer_of(None, deleted);
                 }
                 continue;
             }
-            let found = self.get_in(segment, key, sequence, counters)?;
+            let found = self.get_in(segment, key, sequence, read)?;
+            if found.is_none() && read.is_far() {
+                return Ok(None);
+            }
             if deleted > 0 {
                 return self.newer_of(found, deleted);
             }
             if found.is_some() {
                 return Ok(found);
             }
-            counters.filter_false_positives += u64::from(has_filter);
+            read.counters.filter_false_positives += u64::from(has_filter);
         }
         Ok(None)
     }
@@ -388,14 +396,28 @@ impl Table {
         segment: &Segment,
         key: &[u8],
         sequence: SequenceNumber,
-        counters: &mut ReadCounters,
+        read: &mut PointRead,
     ) -> Result<Option<Found>> {
-        let Some(mut place) = self.find_block(segment, key)? else {
+        let Some(search) = segment.index.find(key) else {
             return Ok(None);
         };
-        let file = self.file()?;
+        let partition = match segment.loaded_partition(search.partition) {
+            Some(partition) => partition,
+            None if read.ends_here() => return Ok(None),
+            None => self.load_partition(segment, search.partition)?,
+        };
+        let file = match self.file.get() {
+            Some(file) => file,
+            None if read.ends_here() => return Ok(None),
+            None => self.file()?,
+        };
+        let mut place = partition.find(search);
         loop {
-            let block = self.block(&file, segment, place, counters)?;
+            if read.must_not_wait() && !self.is_near(&file, segment, place) {
+                read.end();
+                return Ok(None);
+            }
+            let block = self.block(&file, segment, place, &mut read.counters)?;
             let bytes = block.bytes(&file);
             match look_up(bytes, block.origin(), segment.raise(), key, sequence) {
                 Some(LookUp::Found(value, trailer)) => {
@@ -410,7 +432,14 @@ impl Table {
                 Some(LookUp::InNextBlock) if place.number + 1 == segment.index.blocks() => {
                     return Ok(None);
                 }
-                Some(LookUp::InNextBlock) => place = self.block_place(segment, place.number + 1)?,
+                Some(LookUp::InNextBlock) => {
+                    let next = place.number + 1;
+                    let partition = segment.index.partition_of(next);
+                    if segment.loaded_partition(partition).is_none() && read.ends_here() {
+                        return Ok(None);
+                    }
+                    place = self.block_place(segment, next)?;
+                }
                 None => return Err(self.malformed(place.offset)),
             }
         }

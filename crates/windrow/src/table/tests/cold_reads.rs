@@ -3,7 +3,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::base::sync::atomic::Ordering;
-use crate::table::Bounds;
+use crate::table::{Bounds, PointRead};
 use crate::vfs::memory::Held;
 
 /// A table of several blocks, and its file.
@@ -223,4 +223,49 @@ fn a_request_without_the_index_names_its_partition() {
     *file.page_cache.holds.lock() = Held::All;
     assert!(table.announce_get(key, key_hash(key)));
     assert_eq!(file.asked_for.lock().len(), 1);
+}
+
+/// Whether a read that must not wait has found the entry, or has ended without an answer.
+fn near(table: &Table, key: &[u8]) -> Option<bool> {
+    let mut read = PointRead::without_wait();
+    let found = table.get(key, key_hash(key), 9, &mut read).unwrap();
+    (!read.is_far()).then_some(found.is_some())
+}
+
+#[test]
+fn a_read_without_a_wait_is_answered_if_its_block_is_in_memory() {
+    let (file, table, entries) = fixture();
+    let cache = &file.page_cache;
+    let before = file.read_bytes.load(Ordering::Relaxed);
+    *cache.holds.lock() = Held::Nothing;
+    cache.questions.store(0, Ordering::Relaxed);
+    assert!(
+        entries
+            .iter()
+            .all(|entry| near(&table, &entry.key).is_none())
+    );
+    assert_eq!(cache.questions.load(Ordering::Relaxed), entries.len());
+    // The filter and the bounds of the index need no block.
+    assert_eq!(near(&table, b"z"), Some(false));
+
+    *cache.holds.lock() = Held::All;
+    assert_eq!(near(&table, &entries[150].key), Some(true));
+    // A block with a mark is in memory as far as anybody knows, and nobody asks.
+    *cache.holds.lock() = Held::Nothing;
+    cache.questions.store(0, Ordering::Relaxed);
+    assert_eq!(near(&table, &entries[150].key), Some(true));
+    assert_eq!(cache.questions.load(Ordering::Relaxed), 0);
+    assert_eq!(near(&table, &entries[10].key), None);
+    assert_eq!(file.read_bytes.load(Ordering::Relaxed), before);
+}
+
+#[test]
+fn a_read_without_a_wait_loads_no_index() {
+    let (file, table, entries) = fixture();
+    let key = &entries[150].key;
+    let table = table.without_partitions().unwrap();
+    let before = file.read_bytes.load(Ordering::Relaxed);
+    assert_eq!(near(&table, key), None);
+    assert_eq!(file.read_bytes.load(Ordering::Relaxed), before);
+    assert_eq!(read(&file, &Arc::new(table), &entries[150]).unwrap(), 0);
 }

@@ -26,7 +26,9 @@ fn unit(table: &Table, meta: &FileMeta) -> Range<u64> {
 }
 
 fn probe(table: &Table, key: &[u8], counters: &mut ReadCounters) -> Result<bool> {
-    let found = table.get(key, key_hash(key), SEQUENCE_MAX, counters)?;
+    let mut read = PointRead::default();
+    let found = table.get(key, key_hash(key), SEQUENCE_MAX, &mut read)?;
+    counters.add(&read.counters);
     Ok(found.is_some())
 }
 

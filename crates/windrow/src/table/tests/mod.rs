@@ -22,7 +22,7 @@ use crate::options::BlockSource;
 
 use super::format::BlockPlace;
 use super::{
-    FileMeta, ReadCounters, Table, TableContext, TableFiles, TableFilters, TableOptions,
+    FileMeta, PointRead, ReadCounters, Table, TableContext, TableFiles, TableFilters, TableOptions,
     TableWriter, file_name,
 };
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
@@ -156,8 +156,8 @@ fn block(table: &Table, number: usize) -> BlockPlace {
 
 /// A get, copied.
 fn get(table: &Table, key: &[u8], sequence: u64) -> Result<Option<(Trailer, Vec<u8>)>> {
-    let mut counters = ReadCounters::default();
-    let found = table.get(key, key_hash(key), sequence, &mut counters)?;
+    let mut read = PointRead::default();
+    let found = table.get(key, key_hash(key), sequence, &mut read)?;
     Ok(found.map(|found| (found.trailer(), found.value().to_vec())))
 }
 

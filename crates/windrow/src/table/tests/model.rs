@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::key::{SEQUENCE_MAX, compare_entries};
+use crate::table::PointRead;
 use proptest::prelude::*;
 
 fn entries() -> impl Strategy<Value = Vec<Owned>> {
@@ -247,8 +248,8 @@ fn pinned_values_outlive_the_table() {
     let (meta, bytes) = write(&[Owned::new(b"k", 1, Some(b"value"))], &plain());
     for source in SOURCES {
         let table = open(bytes.clone(), &meta, source).unwrap();
-        let mut counters = ReadCounters::default();
-        let found = table.get(b"k", key_hash(b"k"), 9, &mut counters);
+        let mut read = PointRead::default();
+        let found = table.get(b"k", key_hash(b"k"), 9, &mut read);
         let pinned = found.unwrap().unwrap().pin();
         drop(table);
         assert_eq!(&*pinned, b"value");
@@ -263,32 +264,35 @@ fn counters_count_the_work_of_a_read() {
     let (meta, bytes) = write(&entries, &plain());
     for source in SOURCES {
         let table = open(bytes.clone(), &meta, source).unwrap();
-        let mut counters = ReadCounters::default();
+        let mut read = PointRead::default();
         for _ in 0..2 {
-            let found = table.get(b"0500", key_hash(b"0500"), 9, &mut counters);
+            let found = table.get(b"0500", key_hash(b"0500"), 9, &mut read);
             assert!(found.unwrap().is_some());
         }
-        assert_eq!(counters.runs_probed, 2);
-        assert_eq!(counters.block_reads, 2);
-        assert_eq!(counters.block_loads, 1);
-        assert!(counters.block_load_bytes > 3000);
-        assert_eq!((counters.filter_probes, counters.filter_rejects), (2, 0));
-        let mut counters = ReadCounters::default();
+        assert_eq!(read.counters.runs_probed, 2);
+        assert_eq!(read.counters.block_reads, 2);
+        assert_eq!(read.counters.block_loads, 1);
+        assert!(read.counters.block_load_bytes > 3000);
+        assert_eq!(
+            (read.counters.filter_probes, read.counters.filter_rejects),
+            (2, 0)
+        );
+        let mut read = PointRead::default();
         for number in 0..1000u32 {
             let key = format!("x{number:04}").into_bytes();
             assert_eq!(
                 table
-                    .get(&key, key_hash(&key), 9, &mut counters)
+                    .get(&key, key_hash(&key), 9, &mut read)
                     .unwrap()
                     .map(|found| found.trailer()),
                 None
             );
         }
         assert_eq!(
-            counters.filter_rejects + counters.filter_false_positives,
+            read.counters.filter_rejects + read.counters.filter_false_positives,
             1000
         );
-        assert!(counters.filter_false_positives < 40);
+        assert!(read.counters.filter_false_positives < 40);
     }
 }
 
@@ -301,8 +305,8 @@ proptest! {
             let table = open(bytes.clone(), &meta, source).unwrap();
             for (at, entry) in entries.iter().enumerate() {
                 let (key, sequence) = (&entry.key, entry.trailer.sequence());
-                let mut counters = ReadCounters::default();
-                let found = table.get(key, key_hash(key), sequence, &mut counters).unwrap();
+                let mut read = PointRead::default();
+                let found = table.get(key, key_hash(key), sequence, &mut read).unwrap();
                 let has_older = entries.get(at + 1).is_some_and(|next| next.key == *key);
                 prop_assert!(table.may_have_older(&found.unwrap(), key) || !has_older);
             }
@@ -331,8 +335,8 @@ fn a_search_for_older_versions_is_spared() {
     let file = || vfs.file(Path::new(&file_name(NUMBER)));
     let may_have_older = |meta: &FileMeta, key: &[u8], sequence| {
         let table = open_file(file(), meta, context(BlockSource::Buffered)).unwrap();
-        let mut counters = ReadCounters::default();
-        let found = table.get(key, key_hash(key), sequence, &mut counters);
+        let mut read = PointRead::default();
+        let found = table.get(key, key_hash(key), sequence, &mut read);
         table.may_have_older(&found.unwrap().unwrap(), key)
     };
     assert!(!may_have_older(&first, b"a", 9));

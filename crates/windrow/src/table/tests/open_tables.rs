@@ -392,10 +392,10 @@ fn an_allocation_counts_for_filters_in_pieces() {
     let none = crate::filter::LoadedUnits::NONE;
     let probes = || {
         let table = fixture.tables.get(slot, meta).unwrap();
-        let mut counters = ReadCounters::default();
-        let found = table.get(b"key", key_hash(b"key"), 9, &mut counters);
+        let mut read = PointRead::default();
+        let found = table.get(b"key", key_hash(b"key"), 9, &mut read);
         assert!(found.unwrap().is_none());
-        counters.filter_probes
+        read.counters.filter_probes
     };
     assert_eq!(probes(), 1);
     fixture.tables.set_filter_units(slot, meta, none).unwrap();

@@ -14,7 +14,6 @@ public final class Backups {
     private static final int KEEP_NEWEST = 0;
     private static final int OLDER_THAN = 1;
     private static final int ONE = 2;
-    private static final int FIELDS = 6;
 
     /**
      * A backup.
@@ -41,22 +40,23 @@ public final class Backups {
 
     /** All backups, oldest first. */
     public List<Backup> list() {
-        byte[] packed = Native.listBackups(folder);
+        Unpacked from = new Unpacked(Native.listBackups(folder));
         List<Backup> backups = new ArrayList<>();
-        for (int at = 0; at < packed.length; at += FIELDS * Long.BYTES) {
-            long[] fields = new long[FIELDS];
-            for (int field = 0; field < FIELDS; field++) {
-                fields[field] = Packed.longAt(packed, at + field * Long.BYTES);
-            }
-            Instant created = Instant.ofEpochMilli(fields[1]);
-            backups.add(new Backup(fields[0], created, fields[2], fields[3], fields[4], fields[5] == 1));
+        while (from.hasMore()) {
+            backups.add(new Backup(
+                    from.takeLong(),
+                    Instant.ofEpochMilli(from.takeLong()),
+                    from.takeLong(),
+                    from.takeLong(),
+                    from.takeLong(),
+                    from.takeLong() == 1));
         }
         return backups;
     }
 
     /** Reads all backups. Returns a sentence for each damage. */
     public List<String> verify() {
-        return Packed.texts(Native.verifyBackups(folder, -1));
+        return Unpacked.texts(Native.verifyBackups(folder, -1));
     }
 
     /** Restores a backup to {@code target}, which is empty or missing. */

@@ -1,5 +1,6 @@
 package io.windrow;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,12 +21,21 @@ public final class Batch {
     private final Packed writes = new Packed(512);
     private final List<Keyspace> keyspaces = new ArrayList<>(2);
     private int size;
+    /** The length of the writes that are whole: an add may fail in its middle. */
+    private int length;
 
     /** Sets the value of {@code key}. */
     public Batch put(Keyspace keyspace, byte[] key, byte[] value) {
         Objects.requireNonNull(value, "value");
         begin(PUT, keyspace, key).addBytes(value);
-        return this;
+        return added();
+    }
+
+    /** Sets the value of a key: of both, the bytes between position and limit, which are copied and do not change. */
+    public Batch put(Keyspace keyspace, ByteBuffer key, ByteBuffer value) {
+        Objects.requireNonNull(value, "value");
+        begin(PUT, keyspace, key).addBytes(value);
+        return added();
     }
 
     /** Sets the value of {@code key}. It expires {@code timeToLive} after the write. */
@@ -33,20 +43,33 @@ public final class Batch {
         Objects.requireNonNull(value, "value");
         long milliseconds = Keyspace.milliseconds(Objects.requireNonNull(timeToLive, "timeToLive"));
         begin(PUT_WITH_TTL, keyspace, key).addBytes(value).addLong(milliseconds);
-        return this;
+        return added();
     }
 
     /** Removes {@code key}. */
     public Batch delete(Keyspace keyspace, byte[] key) {
         begin(DELETE, keyspace, key);
-        return this;
+        return added();
+    }
+
+    /** Removes a key: the bytes between position and limit, which are copied and do not change. */
+    public Batch delete(Keyspace keyspace, ByteBuffer key) {
+        begin(DELETE, keyspace, key);
+        return added();
     }
 
     /** Writes an operand for the merge operator of the keyspace. */
     public Batch merge(Keyspace keyspace, byte[] key, byte[] operand) {
         Objects.requireNonNull(operand, "operand");
         begin(MERGE, keyspace, key).addBytes(operand);
-        return this;
+        return added();
+    }
+
+    /** Writes an operand: of both, the bytes between position and limit, which are copied and do not change. */
+    public Batch merge(Keyspace keyspace, ByteBuffer key, ByteBuffer operand) {
+        Objects.requireNonNull(operand, "operand");
+        begin(MERGE, keyspace, key).addBytes(operand);
+        return added();
     }
 
     /** Removes all keys of {@code range}. */
@@ -55,7 +78,7 @@ public final class Batch {
         begin(DELETE_RANGE, keyspace);
         bound(range.start);
         bound(range.end);
-        return this;
+        return added();
     }
 
     /** How many writes it has. */
@@ -65,17 +88,22 @@ public final class Batch {
 
     /** About how many bytes it has. */
     public int bytes() {
-        return writes.length();
+        return length;
     }
 
     /** Removes all writes. */
     public void clear() {
-        writes.truncate(0);
         keyspaces.clear();
         size = 0;
+        length = 0;
     }
 
     private Packed begin(int kind, Keyspace keyspace, byte[] key) {
+        Objects.requireNonNull(key, "key");
+        return begin(kind, keyspace).addBytes(key);
+    }
+
+    private Packed begin(int kind, Keyspace keyspace, ByteBuffer key) {
         Objects.requireNonNull(key, "key");
         return begin(kind, keyspace).addBytes(key);
     }
@@ -87,8 +115,14 @@ public final class Batch {
             place = keyspaces.size();
             keyspaces.add(keyspace);
         }
-        size++;
+        writes.truncate(length);
         return writes.add(kind).addInt(place);
+    }
+
+    private Batch added() {
+        length = writes.length();
+        size++;
+        return this;
     }
 
     private void bound(byte[] bound) {
@@ -107,10 +141,11 @@ public final class Batch {
             for (; entered < addresses.length; entered++) {
                 addresses[entered] = keyspaces.get(entered).handle.enter();
             }
-            Native.write(database, addresses, writes.array(), writes.length(), Durability.number(durability));
+            Native.write(database, addresses, writes.array(), length, Durability.number(durability));
         } finally {
             while (entered > 0) {
-                keyspaces.get(--entered).handle.leave();
+                Keyspace keyspace = keyspaces.get(--entered);
+                keyspace.handle.leave(keyspace);
             }
         }
     }

@@ -1,5 +1,6 @@
 package io.windrow;
 
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
@@ -20,6 +21,10 @@ public final class Cursor implements AutoCloseable {
     private Place place = NOWHERE;
     private boolean isForward = true;
     private boolean hasMoved;
+    /** Whether a step has to read on: the last move has met an error. */
+    private boolean mustGoOn;
+    /** Whether the cursor of the native library may be elsewhere: what it has read did not arrive. */
+    private boolean isLost;
     private int count = COUNT_MIN;
 
     /**
@@ -85,7 +90,7 @@ public final class Cursor implements AutoCloseable {
         if (!isForward && place.isEntry()) {
             return move(Reader.FROM, KeyRange.after(key()), true);
         }
-        return hasMoved ? step() : first();
+        return hasMoved ? step(true) : first();
     }
 
     /** Moves to the entry with the next smaller key. */
@@ -93,7 +98,7 @@ public final class Cursor implements AutoCloseable {
         if (isForward && place.isEntry()) {
             return move(Reader.BEFORE, key(), false);
         }
-        return hasMoved ? step() : last();
+        return hasMoved ? step(false) : last();
     }
 
     /** Whether the cursor is at an entry. */
@@ -152,11 +157,13 @@ public final class Cursor implements AutoCloseable {
         return read(move, key);
     }
 
-    /** Moves to the next entry in the present direction. */
-    private boolean step() {
+    /** Moves to the next entry in this direction. It is the present one, unless the last move has met an error. */
+    private boolean step(boolean forward) {
         Place at = place;
-        if (at.isEntry() && at.behind() >= at.chunk.length && !at.isLastChunk()) {
-            return read(isForward ? Reader.NEXT : Reader.PREVIOUS, null);
+        boolean isAtTheEnd = at.isEntry() && at.behind() >= at.chunk.length && !at.isLastChunk();
+        if (isAtTheEnd || mustGoOn) {
+            isForward = forward;
+            return read(forward ? Reader.NEXT : Reader.PREVIOUS, null);
         }
         reader.check();
         place = at.isEntry() ? Place.in(at.chunk, at.behind()) : at;
@@ -164,17 +171,26 @@ public final class Cursor implements AutoCloseable {
     }
 
     private boolean read(int move, byte[] key) {
+        boolean isStep = move == Reader.NEXT || move == Reader.PREVIOUS;
+        if (isStep && isLost) {
+            throw new IllegalStateException("a move has failed: move to a place");
+        }
         hasMoved = true;
+        isLost = true;
         byte[] chunk;
         try {
             chunk = reader.read(move, key, count);
         } catch (WindrowException error) {
-            // A step goes on behind the entry that could not be read.
-            if (move != Reader.NEXT && move != Reader.PREVIOUS) {
-                place = NOWHERE;
-            }
+            isLost = false;
+            // The next step goes on behind the entry that could not be read.
+            mustGoOn = true;
+            place = isStep ? place : NOWHERE;
             throw error;
+        } finally {
+            Reference.reachabilityFence(this);
         }
+        isLost = false;
+        mustGoOn = false;
         count = Math.min(4 * count, reader.countMax());
         Place at = Place.in(chunk, 1);
         place = at;

@@ -4,7 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -38,11 +40,29 @@ public final class Database implements AutoCloseable {
     /** The handles of all objects of this database that are not closed. */
     private final Set<Handle> open = ConcurrentHashMap.newKeySet();
 
+    /** Whether the close is that of this object alone: the state of a secondary may have others. */
+    private final boolean isState;
+    /** Threads that run the source of a bulk load, and how many. */
+    private final Map<Thread, Integer> loading = new ConcurrentHashMap<>();
+    private volatile boolean isClosing;
+
     private Database(Path path, Options options, boolean readOnly) {
         this.path = path;
+        this.isState = false;
         this.durability = "sync".equals(options.settings.get("durability")) ? Durability.SYNC : Durability.BUFFERED;
         byte[] folder = path.toString().getBytes(UTF_8);
-        this.handle = new Handle(Handle.DATABASE, Native.open(folder, readOnly, options.settings.packed()), "database", null);
+        long address = Events.during(options, (settings, objects, events) ->
+                Native.open(folder, readOnly, settings, objects, events));
+        this.handle = new Handle(Handle.DATABASE, address, "database", null);
+        handle.closeWith(this);
+    }
+
+    /** A state of a secondary. */
+    Database(Path path, long address) {
+        this.path = path;
+        this.isState = true;
+        this.durability = Durability.BUFFERED;
+        this.handle = new Handle(Handle.DATABASE, address, "database", null);
         handle.closeWith(this);
     }
 
@@ -111,7 +131,7 @@ public final class Database implements AutoCloseable {
 
     /** The names of all keyspaces. */
     public List<String> keyspaceNames() {
-        return call(database -> Packed.texts(Native.keyspaceNames(database)));
+        return call(database -> Unpacked.texts(Native.keyspaceNames(database)));
     }
 
     /** Writes a batch as one. The batch keeps its content. */
@@ -180,7 +200,7 @@ public final class Database implements AutoCloseable {
 
     /** The names of the prepared transactions. */
     public List<String> preparedTransactions() {
-        return call(database -> Packed.texts(Native.preparedTransactions(database)));
+        return call(database -> Unpacked.texts(Native.preparedTransactions(database)));
     }
 
     /** Commits a prepared transaction. It is durable at the return. */
@@ -205,6 +225,10 @@ public final class Database implements AutoCloseable {
 
     /** Waits until no background work is due. */
     public void waitIdle() {
+        if (loading.containsKey(Thread.currentThread())) {
+            throw new WindrowException(
+                    ErrorCode.INVALID_ARGUMENT, "the source of a bulk load cannot wait for the end of the load");
+        }
         run(database -> Native.run(database, WAIT_IDLE));
     }
 
@@ -230,7 +254,7 @@ public final class Database implements AutoCloseable {
 
     /** Checks every block and every value. Returns a sentence for each damage. */
     public List<String> verify() {
-        return call(database -> Packed.texts(Native.verify(database)));
+        return call(database -> Unpacked.texts(Native.verify(database)));
     }
 
     /** The work since the open, and the shape of each keyspace, as JSON. */
@@ -244,6 +268,43 @@ public final class Database implements AutoCloseable {
     }
 
     /**
+     * The changes from the number {@code from} on, as long as the logs have them: without a consumer nothing is kept for them.
+     * Close it.
+     */
+    public Changes changes(long from) {
+        return call(database -> new Changes(handle(Handle.CHANGES, Native.changes(database, from), "change feed")));
+    }
+
+    /**
+     * The consumer {@code name} of the changes, created if missing: then it begins behind the newest write, and a snapshot
+     * that is taken afterwards has everything before its changes.
+     */
+    public ChangeConsumer consumer(String name) {
+        return call(database -> {
+            long consumer = Native.consumer(database, name.getBytes(UTF_8));
+            return new ChangeConsumer(this, handle(Handle.CONSUMER, consumer, "consumer"), name);
+        });
+    }
+
+    /** All consumers, by their names, and what they hold. */
+    public List<ChangeConsumer.State> consumers() {
+        return call(database -> {
+            Unpacked from = new Unpacked(Native.consumers(database));
+            List<ChangeConsumer.State> consumers = new ArrayList<>();
+            while (from.hasMore()) {
+                consumers.add(new ChangeConsumer.State(
+                        from.takeText(), from.takeLong(), from.takeLong(), from.takeByte() == 1));
+            }
+            return consumers;
+        });
+    }
+
+    /** Forgets the consumer {@code name}. What nobody else holds is removed. */
+    public void removeConsumer(String name) {
+        run(database -> Native.removeConsumer(database, name.getBytes(UTF_8)));
+    }
+
+    /**
      * Makes all writes durable and closes the database with all its objects. Later calls of them are errors, except of this
      * method. Calls that run in other threads end as the engine says: with their result, or with {@code CLOSED}.
      */
@@ -252,18 +313,41 @@ public final class Database implements AutoCloseable {
         if (handle.isClosed()) {
             return;
         }
+        isClosing = true;
+        // The close of the database would wait for their ends.
+        open.stream().filter(Handle::isLoad).forEach(Handle::close);
+        boolean isRefused = false;
         try {
-            run(Native::close);
+            if (!isState) {
+                run(Native::close);
+            }
         } catch (WindrowException error) {
+            // A thread of the engine cannot close its own database.
+            isRefused = error.code() == ErrorCode.INVALID_ARGUMENT;
+            isClosing = !isRefused;
             if (error.code() != ErrorCode.CLOSED || !handle.isClosed()) {
                 throw error;
             }
         } finally {
-            handle.close();
-            // Whoever opens an object now sees that the database is closed.
-            while (!open.isEmpty()) {
-                open.forEach(Handle::close);
+            if (!isRefused) {
+                closeObjects();
             }
+        }
+    }
+
+    private void closeObjects() {
+        handle.close();
+        // Whoever opens an object now sees that the database is closed.
+        while (!open.isEmpty()) {
+            open.forEach(Handle::close);
+        }
+    }
+
+    /** This thread begins, or ends, to run the source of a load. A close that has begun, or begins later, ends the load. */
+    void loading(Handle load, int change) {
+        loading.merge(Thread.currentThread(), change, (before, by) -> before + by == 0 ? null : before + by);
+        if (isClosing) {
+            load.close();
         }
     }
 
@@ -285,7 +369,7 @@ public final class Database implements AutoCloseable {
         try {
             return call.apply(database);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -294,7 +378,7 @@ public final class Database implements AutoCloseable {
         try {
             call.on(database);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 

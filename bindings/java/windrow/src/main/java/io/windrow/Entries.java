@@ -1,5 +1,6 @@
 package io.windrow;
 
+import java.lang.ref.Reference;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 
@@ -64,6 +65,14 @@ public final class Entries implements Iterator<Entry>, AutoCloseable {
     }
 
     private boolean ahead() {
+        try {
+            return findAhead();
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private boolean findAhead() {
         if (!isRead && !hasEnded) {
             reader.check();
         }

@@ -33,7 +33,9 @@ public enum ErrorCode {
     /** A lock was not free in time: roll the transaction back and try it again. */
     TIMED_OUT,
     /** The operands of a key could not be folded. */
-    MERGE;
+    MERGE,
+    /** Changes that were asked for are not kept any more: begin again with a snapshot and the changes behind it. */
+    FELL_BEHIND;
 
     private static final ErrorCode[] CODES = values();
 

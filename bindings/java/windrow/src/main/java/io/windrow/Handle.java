@@ -3,6 +3,7 @@ package io.windrow;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 
@@ -25,6 +26,11 @@ final class Handle {
     static final int SNAPSHOT = 3;
     static final int CURSOR = 4;
     static final int TRANSACTION = 5;
+    static final int EVENTS = 6;
+    static final int LOAD = 7;
+    static final int CHANGES = 8;
+    static final int CONSUMER = 9;
+    static final int SECONDARY = 10;
 
     /** So many counters are in one cache line. */
     private static final int LINE = 16;
@@ -74,17 +80,23 @@ final class Handle {
     long enter() {
         users.getAndIncrement(stripe());
         if (closed) {
-            leave();
+            leave(this);
             throw closedException();
         }
         return address;
     }
 
-    void leave() {
+    /** Ends the call. Until then {@code owner}, whose handle this is, counts as in use: the garbage collector closes nothing. */
+    void leave(Object owner) {
         users.getAndDecrement(stripe());
         if (closed) {
             freeIfUnused();
         }
+        Reference.reachabilityFence(owner);
+    }
+
+    boolean isLoad() {
+        return kind == LOAD;
     }
 
     boolean isClosed() {
@@ -126,8 +138,9 @@ final class Handle {
         }
     }
 
+    /** The same one in each call of a thread. */
     private int stripe() {
-        return mask == 0 ? 0 : ((int) Thread.currentThread().getId() & mask) * LINE;
+        return mask == 0 ? 0 : (System.identityHashCode(Thread.currentThread()) & mask) * LINE;
     }
 
     private WindrowException closedException() {

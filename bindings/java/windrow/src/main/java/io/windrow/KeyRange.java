@@ -1,6 +1,7 @@
 package io.windrow;
 
 import java.util.Arrays;
+import java.util.Optional;
 
 /** The keys from a start on and before an end, in the order of their unsigned bytes. */
 public final class KeyRange {
@@ -44,6 +45,16 @@ public final class KeyRange {
     /** The keys that begin with {@code prefix}. */
     public static KeyRange prefix(byte[] prefix) {
         return new KeyRange(prefix.clone(), afterPrefix(prefix));
+    }
+
+    /** The least key that is in the range; nothing for no bound. */
+    public Optional<byte[]> start() {
+        return Optional.ofNullable(start).map(byte[]::clone);
+    }
+
+    /** The least key behind the range; nothing for no bound. */
+    public Optional<byte[]> end() {
+        return Optional.ofNullable(end).map(byte[]::clone);
     }
 
     /** The least key that is greater. */

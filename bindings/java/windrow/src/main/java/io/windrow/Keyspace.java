@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
@@ -34,7 +35,7 @@ public final class Keyspace extends View {
         try {
             return new String(Native.keyspaceName(keyspace), UTF_8);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -44,7 +45,7 @@ public final class Keyspace extends View {
         try {
             Native.rename(keyspace, name.getBytes(UTF_8));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -54,7 +55,7 @@ public final class Keyspace extends View {
         try {
             return new String(Native.keyspaceOptions(keyspace), UTF_8);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -67,10 +68,10 @@ public final class Keyspace extends View {
                 long view = Native.viewAt(keyspace, at);
                 return new SnapshotView(database, database.handle(Handle.VIEW, view, "view"), view);
             } finally {
-                snapshot.handle.leave();
+                snapshot.handle.leave(snapshot);
             }
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -97,32 +98,29 @@ public final class Keyspace extends View {
         try {
             Native.put(keyspace, key, value, milliseconds, Durability.number(durability));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
     /**
      * Sets the value of a key: of both, the bytes between position and limit, which do not change. The bytes are copied once,
-     * so another thread may change them afterwards. Direct buffers need no array.
+     * so another thread may change them afterwards. Up to 16 KiB need no array.
      */
     public void put(ByteBuffer key, ByteBuffer value) {
-        if (!key.isDirect() || !value.isDirect()) {
+        int keyBytes = key.remaining();
+        int valueBytes = value.remaining();
+        if (keyBytes > Scratch.BYTES || valueBytes > Scratch.BYTES - keyBytes) {
             put(bytes(key), bytes(value));
             return;
         }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        Scratch.fill(scratch, keyBytes, value, valueBytes);
         long keyspace = handle.enter();
         try {
-            Native.putDirect(
-                    keyspace,
-                    key,
-                    key.position(),
-                    key.remaining(),
-                    value,
-                    value.position(),
-                    value.remaining(),
-                    Durability.number(null));
+            Native.putAt(keyspace, Scratch.address(scratch), keyBytes, valueBytes, Durability.number(null));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -138,7 +136,24 @@ public final class Keyspace extends View {
         try {
             Native.delete(keyspace, key, Durability.number(durability));
         } finally {
-            handle.leave();
+            handle.leave(this);
+        }
+    }
+
+    /** Removes a key: the bytes between position and limit, which do not change. */
+    public void delete(ByteBuffer key) {
+        int keyBytes = key.remaining();
+        if (keyBytes > Scratch.BYTES) {
+            delete(bytes(key));
+            return;
+        }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        long keyspace = handle.enter();
+        try {
+            Native.deleteAt(keyspace, Scratch.address(scratch), keyBytes, Durability.number(null));
+        } finally {
+            handle.leave(this);
         }
     }
 
@@ -146,9 +161,9 @@ public final class Keyspace extends View {
     public void deleteRange(KeyRange range) {
         long keyspace = handle.enter();
         try {
-            Native.deleteRange(keyspace, range.start, range.end, Durability.number(null));
+            Native.deleteRange(keyspace, range.start, range.end);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -158,9 +173,28 @@ public final class Keyspace extends View {
         Objects.requireNonNull(operand, "operand");
         long keyspace = handle.enter();
         try {
-            Native.merge(keyspace, key, operand, Durability.number(null));
+            Native.merge(keyspace, key, operand);
         } finally {
-            handle.leave();
+            handle.leave(this);
+        }
+    }
+
+    /** Writes an operand: of both, the bytes between position and limit, which do not change. */
+    public void merge(ByteBuffer key, ByteBuffer operand) {
+        int keyBytes = key.remaining();
+        int operandBytes = operand.remaining();
+        if (keyBytes > Scratch.BYTES || operandBytes > Scratch.BYTES - keyBytes) {
+            merge(bytes(key), bytes(operand));
+            return;
+        }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        Scratch.fill(scratch, keyBytes, operand, operandBytes);
+        long keyspace = handle.enter();
+        try {
+            Native.mergeAt(keyspace, Scratch.address(scratch), keyBytes, operandBytes);
+        } finally {
+            handle.leave(this);
         }
     }
 
@@ -176,7 +210,7 @@ public final class Keyspace extends View {
         try {
             return Native.compareAndSwap(keyspace, key, expected, value);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -187,7 +221,7 @@ public final class Keyspace extends View {
         try {
             return Optional.ofNullable(Native.take(keyspace, key));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -207,13 +241,35 @@ public final class Keyspace extends View {
         throw new WindrowException(ErrorCode.CONFLICT, "other writes to the key came in between each time");
     }
 
+    /**
+     * Adds many entries in strictly ascending order of their keys: all of them in one step, or none. It is the fastest way to
+     * fill a keyspace. They are durable at the return. Returns their number.
+     *
+     * <p>The iterator runs in this thread. What it throws ends the load. It must not wait for the background work of the
+     * database. A close of the database ends the load with {@code CLOSED}.
+     */
+    public long bulkLoad(Iterator<Entry> entries) {
+        return Loads.load(this, entries, Loads.SORTED);
+    }
+
+    /**
+     * As {@link #bulkLoad}, for entries in any order; of equal keys the last one counts. They are sorted on disk with about
+     * {@code memoryBytes} of memory.
+     */
+    public long bulkLoadUnsorted(Iterator<Entry> entries, long memoryBytes) {
+        if (memoryBytes < 0) {
+            throw new WindrowException(ErrorCode.INVALID_ARGUMENT, "the memory of a sort is negative");
+        }
+        return Loads.load(this, entries, memoryBytes);
+    }
+
     /** Compacts all entries of {@code range} down to the deepest level that has data. */
     public void compact(KeyRange range) {
         long keyspace = handle.enter();
         try {
             Native.compact(keyspace, range.start, range.end);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -232,7 +288,7 @@ public final class Keyspace extends View {
         try {
             return Native.estimate(keyspace, range.start, range.end, bytes);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 

@@ -3,8 +3,9 @@ package io.windrow;
 import java.nio.ByteBuffer;
 
 /**
- * The native library. Addresses come from {@link Handle}s that the caller has entered. A durability of -1 is that of the
- * database, a time to live of -1 is none, and null is no bound of a range.
+ * The native library. Addresses come from {@link Handle}s that the caller has entered, and from the {@link Scratch} of the
+ * calling thread, with the numbers of bytes that are there. A durability of -1 is that of the database, a time to live of -1 is
+ * none, and null is no bound of a range.
  */
 final class Native {
     static {
@@ -15,9 +16,19 @@ final class Native {
 
     static native byte[] version();
 
+    static native long addressOf(ByteBuffer scratch);
+
     static native void free(int kind, long address);
 
-    static native long open(byte[] path, boolean readOnly, byte[] settings);
+    static native long open(byte[] path, boolean readOnly, byte[] settings, Object[] objects, long events);
+
+    static native long events();
+
+    static native void endEvents(long events);
+
+    static native byte[] nextEvent(long events);
+
+    static native byte[] candidateValue(long candidate);
 
     static native void destroy(byte[] path);
 
@@ -36,6 +47,8 @@ final class Native {
     static native void write(long database, long[] keyspaces, byte[] writes, int length, int durability);
 
     static native long snapshot(long database);
+
+    static native long sequence(long snapshot);
 
     static native void run(long database, int work);
 
@@ -67,10 +80,11 @@ final class Native {
 
     static native byte[] get(long view, byte[] key);
 
-    static native int getDirect(
-            long view, ByteBuffer key, int keyStart, int keyLength, ByteBuffer target, int targetStart, int targetLength);
-
     static native boolean contains(long view, byte[] key);
+
+    static native int getAt(long view, long scratch, int key, int space);
+
+    static native boolean containsAt(long view, long scratch, int key);
 
     static native long expiresAt(long view, byte[] key);
 
@@ -84,21 +98,17 @@ final class Native {
 
     static native void put(long keyspace, byte[] key, byte[] value, long timeToLive, int durability);
 
-    static native void putDirect(
-            long keyspace,
-            ByteBuffer key,
-            int keyStart,
-            int keyLength,
-            ByteBuffer value,
-            int valueStart,
-            int valueLength,
-            int durability);
-
     static native void delete(long keyspace, byte[] key, int durability);
 
-    static native void merge(long keyspace, byte[] key, byte[] operand, int durability);
+    static native void merge(long keyspace, byte[] key, byte[] operand);
 
-    static native void deleteRange(long keyspace, byte[] start, byte[] end, int durability);
+    static native void putAt(long keyspace, long scratch, int key, int value, int durability);
+
+    static native void deleteAt(long keyspace, long scratch, int key, int durability);
+
+    static native void mergeAt(long keyspace, long scratch, int key, int operand);
+
+    static native void deleteRange(long keyspace, byte[] start, byte[] end);
 
     static native boolean compareAndSwap(long keyspace, byte[] key, byte[] expected, byte[] value);
 
@@ -114,9 +124,43 @@ final class Native {
 
     static native long estimate(long keyspace, byte[] start, byte[] end, boolean bytes);
 
+    static native long beginLoad(long keyspace, long sortBytes);
+
+    static native boolean feed(long load, byte[] chunk, int length);
+
+    static native long endLoad(long load);
+
+    static native long changes(long database, long from);
+
+    static native byte[] nextChange(long changes, long milliseconds);
+
+    static native long position(long changes);
+
+    static native long consumer(long database, byte[] name);
+
+    static native byte[] consumers(long database);
+
+    static native void removeConsumer(long database, byte[] name);
+
+    static native long changesOfConsumer(long consumer);
+
+    static native long acknowledged(long consumer);
+
+    static native void acknowledge(long consumer, long sequence);
+
+    static native long openSecondary(byte[] path, byte[] settings, Object[] objects, long events);
+
+    static native long stateOfSecondary(long secondary, boolean catchUp);
+
+    static native void follow(long secondary, long milliseconds);
+
     static native long begin(long database, int isolation, long lockTimeout);
 
     static native byte[] getOfTransaction(long transaction, long keyspace, byte[] key, int intent);
+
+    static native int getAtOfTransaction(long transaction, long keyspace, long scratch, int key, int space);
+
+    static native void putAtOfTransaction(long transaction, long keyspace, long scratch, int key, int value);
 
     static native long expiresAtOfTransaction(long transaction, long keyspace, byte[] key);
 

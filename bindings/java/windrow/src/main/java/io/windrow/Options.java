@@ -3,10 +3,12 @@ package io.windrow;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.function.Consumer;
 
 /** Options of a database. What is not set has its default, which docs/tuning.md of Windrow describes. */
 public final class Options {
     final Settings settings = new Settings();
+    Consumer<Event> listener;
 
     /** Whether an open creates a missing database. Default true. */
     public Options createIfMissing(boolean value) {
@@ -26,7 +28,19 @@ public final class Options {
         return this;
     }
 
-    /** How reads get blocks: {@code mapped}, the default, or {@code buffered}. */
+    /**
+     * What an open does if the log of writes is damaged: {@code strict}, the default, fails; {@code up-to-damage} goes on with
+     * the commits before the damage.
+     */
+    public Options recovery(String value) {
+        settings.set("recovery", value);
+        return this;
+    }
+
+    /**
+     * How reads get blocks: {@code mapped}, the default, or {@code buffered}. With mapped files a disk that cannot be read ends the
+     * process; with buffered ones it is an exception.
+     */
     public Options blockSource(String value) {
         settings.set("block_source", value);
         return this;
@@ -80,6 +94,18 @@ public final class Options {
         return this;
     }
 
+    /** The most bytes on disk that a consumer of changes may hold. Default 1 GiB. */
+    public Options changeRetentionBytes(long value) {
+        settings.set("change_retention_bytes", value);
+        return this;
+    }
+
+    /** How long a consumer of changes may hold them without an acknowledgement. Default a day. */
+    public Options changeRetentionIdle(Duration value) {
+        settings.set("change_retention_idle", value);
+        return this;
+    }
+
     /** How often a block is verified again. Default an hour. */
     public Options scrubInterval(Duration value) {
         settings.set("scrub_interval", value);
@@ -95,8 +121,32 @@ public final class Options {
     /** Gives a keyspace a merge operator by its name, for example {@code windrow.add_u64}. */
     public Options mergeOperator(String keyspace, String operator) {
         Objects.requireNonNull(keyspace, "keyspace");
+        settings.remove("merge_function." + keyspace);
         settings.set("merge_operator." + keyspace, operator);
         return this;
     }
 
+    /** Gives a keyspace a merge operator. The database keeps it until its close; so does one that has the database itself. */
+    public Options mergeOperator(String keyspace, MergeOperator operator) {
+        Objects.requireNonNull(keyspace, "keyspace");
+        settings.remove("merge_operator." + keyspace);
+        settings.setObject("merge_function." + keyspace, operator.name(), operator);
+        return this;
+    }
+
+    /** Gives a keyspace a compaction filter. The database keeps it until its close, and records nothing of it. */
+    public Options compactionFilter(String keyspace, CompactionFilter filter) {
+        Objects.requireNonNull(keyspace, "keyspace");
+        settings.setObject("compaction_filter." + keyspace, filter.name(), filter);
+        return this;
+    }
+
+    /**
+     * Has the events of each database that is opened with these options passed to {@code listener}. A thread for each database
+     * calls it, one event after the other, and it may make all calls. What it throws goes to the handler of uncaught exceptions.
+     */
+    public Options listener(Consumer<Event> listener) {
+        this.listener = Objects.requireNonNull(listener, "listener");
+        return this;
+    }
 }

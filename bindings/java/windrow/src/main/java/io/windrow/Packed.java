@@ -4,12 +4,11 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 
-/** Values one after the other in one array, for and from the native library. Numbers are little-endian. */
+/** Values one after the other in one array, for the native library. Numbers are little-endian. */
 final class Packed {
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
@@ -27,17 +26,6 @@ final class Packed {
 
     static long longAt(byte[] array, int offset) {
         return (long) LONG.get(array, offset);
-    }
-
-    /** The texts that an array has, each behind its length. */
-    static List<String> texts(byte[] array) {
-        List<String> texts = new ArrayList<>();
-        for (int at = 0; at < array.length; ) {
-            int bytes = intAt(array, at);
-            texts.add(new String(array, at + 4, bytes, UTF_8));
-            at += 4 + bytes;
-        }
-        return texts;
     }
 
     /** The array; only {@link #length} bytes of it count. */
@@ -80,10 +68,20 @@ final class Packed {
 
     /** Adds bytes behind their length. */
     Packed addBytes(byte[] bytes) {
-        addInt(bytes.length);
-        grow(bytes.length);
-        System.arraycopy(bytes, 0, array, length, bytes.length);
-        length += bytes.length;
+        grow(Integer.BYTES + (long) bytes.length);
+        INT.set(array, length, bytes.length);
+        System.arraycopy(bytes, 0, array, length + Integer.BYTES, bytes.length);
+        length += Integer.BYTES + bytes.length;
+        return this;
+    }
+
+    /** Adds the bytes between position and limit behind their length. The buffer does not change. */
+    Packed addBytes(ByteBuffer bytes) {
+        int added = bytes.remaining();
+        grow(Integer.BYTES + (long) added);
+        INT.set(array, length, added);
+        bytes.get(bytes.position(), array, length + Integer.BYTES, added);
+        length += Integer.BYTES + added;
         return this;
     }
 
@@ -91,11 +89,11 @@ final class Packed {
         return addBytes(text.getBytes(UTF_8));
     }
 
-    private void grow(int bytes) {
+    private void grow(long bytes) {
         if (array.length - length >= bytes) {
             return;
         }
-        long wanted = Math.max((long) length + bytes, Math.min(2L * array.length, Integer.MAX_VALUE - 8));
+        long wanted = Math.max(length + bytes, Math.min(2L * array.length, Integer.MAX_VALUE - 8));
         if (wanted > Integer.MAX_VALUE - 8) {
             throw new WindrowException(ErrorCode.INVALID_ARGUMENT, "a batch has at most 2 GiB");
         }

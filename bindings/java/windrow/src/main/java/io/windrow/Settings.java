@@ -23,6 +23,31 @@ final class Settings {
         others.values.forEach((name, value) -> values.put(prefix + name, value));
     }
 
+    void remove(String name) {
+        values.remove(name);
+    }
+
+    /** Sets an option to an object of the caller, which the native library calls. */
+    void setObject(String option, String name, Object object) {
+        values.put(option, new Named(Objects.requireNonNull(name, "name"), object));
+    }
+
+    /** The objects, in the order of their options. */
+    Object[] objects() {
+        return values.values().stream()
+                .filter(Named.class::isInstance)
+                .map(value -> ((Named) value).object)
+                .toArray();
+    }
+
+    /** An object, and its name for the native library. */
+    private record Named(String name, Object object) {
+        @Override
+        public String toString() {
+            return name;
+        }
+    }
+
     Object get(String name) {
         return values.get(name);
     }

@@ -2,10 +2,12 @@ package io.windrow;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /**
  * Reads of one state and writes over it that take effect at one place in the order of commits, or not at all. Several
@@ -29,6 +31,22 @@ public final class Transaction implements AutoCloseable {
     /** The value of {@code key} as the transaction sees it. */
     public Optional<byte[]> get(Keyspace keyspace, byte[] key) {
         return get(keyspace, key, PLAIN);
+    }
+
+    /** As {@link View#get(ByteBuffer, ByteBuffer)}, of what the transaction sees. */
+    public OptionalInt get(Keyspace keyspace, ByteBuffer key, ByteBuffer target) {
+        int keyBytes = key.remaining();
+        if (keyBytes > Scratch.BYTES || target.isReadOnly()) {
+            return View.copied(get(keyspace, View.bytes(key)).orElse(null), target);
+        }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        int space = Math.min(Scratch.BYTES, target.remaining());
+        int length = call(keyspace, (transaction, of) ->
+                Native.getAtOfTransaction(transaction, of, Scratch.address(scratch), keyBytes, space));
+        return length > Scratch.BYTES
+                ? View.copied(get(keyspace, View.bytes(key)).orElse(null), target)
+                : View.taken(scratch, target, length);
     }
 
     /** The value of {@code key}, on which the commit depends in any case. A locking transaction locks the key first. */
@@ -66,6 +84,23 @@ public final class Transaction implements AutoCloseable {
         long milliseconds = Keyspace.milliseconds(timeToLive);
         call(keyspace, (transaction, of) -> {
             Native.putOfTransaction(transaction, of, key, value, milliseconds);
+            return null;
+        });
+    }
+
+    /** As {@link Keyspace#put(ByteBuffer, ByteBuffer)}. */
+    public void put(Keyspace keyspace, ByteBuffer key, ByteBuffer value) {
+        int keyBytes = key.remaining();
+        int valueBytes = value.remaining();
+        if (keyBytes > Scratch.BYTES || valueBytes > Scratch.BYTES - keyBytes) {
+            put(keyspace, View.bytes(key), View.bytes(value));
+            return;
+        }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        Scratch.fill(scratch, keyBytes, value, valueBytes);
+        call(keyspace, (transaction, of) -> {
+            Native.putAtOfTransaction(transaction, of, Scratch.address(scratch), keyBytes, valueBytes);
             return null;
         });
     }
@@ -124,7 +159,7 @@ public final class Transaction implements AutoCloseable {
         try {
             return new Savepoint(this, Native.savepoint(transaction));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -137,7 +172,7 @@ public final class Transaction implements AutoCloseable {
         try {
             Native.rollBackTo(transaction, savepoint.number());
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -152,7 +187,7 @@ public final class Transaction implements AutoCloseable {
         try {
             Native.commit(transaction, Durability.number(durability), Durability.number(database.durability()));
         } finally {
-            handle.leave();
+            handle.leave(this);
             handle.close();
         }
     }
@@ -166,7 +201,7 @@ public final class Transaction implements AutoCloseable {
         try {
             Native.prepare(transaction, name.getBytes(UTF_8));
         } finally {
-            handle.leave();
+            handle.leave(this);
             handle.close();
         }
     }
@@ -177,7 +212,7 @@ public final class Transaction implements AutoCloseable {
         try {
             Native.rollBack(transaction);
         } finally {
-            handle.leave();
+            handle.leave(this);
             handle.close();
         }
     }
@@ -195,10 +230,10 @@ public final class Transaction implements AutoCloseable {
             try {
                 return call.run(transaction, of);
             } finally {
-                keyspace.handle.leave();
+                keyspace.handle.leave(keyspace);
             }
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -222,7 +257,7 @@ public final class Transaction implements AutoCloseable {
             try {
                 return Native.readOfTransaction(transaction, cursor, move, key, count);
             } finally {
-                handle.leave();
+                handle.leave(this);
             }
         }
 
@@ -254,7 +289,7 @@ public final class Transaction implements AutoCloseable {
             try {
                 Native.closeCursorOfTransaction(transaction, cursor);
             } finally {
-                handle.leave();
+                handle.leave(this);
             }
         }
     }

@@ -2,8 +2,6 @@ package io.windrow;
 
 import java.nio.ByteBuffer;
 import java.time.Instant;
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -41,41 +39,53 @@ public abstract class View {
         try {
             return Native.get(view, key);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
     /**
      * Reads the value of {@code key} into {@code target}, and returns its length in bytes. If {@code target} has less space,
      * nothing is read. The bytes of the key are those between the position and the limit of {@code key}, which does not
-     * change; the position of {@code target} moves behind what was read. Direct buffers need no array.
+     * change; the position of {@code target} moves behind what was read. Up to 16 KiB need no array.
      */
     public OptionalInt get(ByteBuffer key, ByteBuffer target) {
-        if (!key.isDirect() || !target.isDirect() || target.isReadOnly()) {
-            byte[] value = getOrNull(bytes(key));
-            if (value == null) {
-                return OptionalInt.empty();
-            }
-            if (value.length <= target.remaining()) {
-                target.put(value);
-            }
-            return OptionalInt.of(value.length);
+        int keyBytes = key.remaining();
+        if (keyBytes > Scratch.BYTES || target.isReadOnly()) {
+            return copied(getOrNull(bytes(key)), target);
         }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        int space = Math.min(Scratch.BYTES, target.remaining());
         int length;
         handle.enter();
         try {
-            length = Native.getDirect(
-                    view, key, key.position(), key.remaining(), target, target.position(), target.remaining());
+            length = Native.getAt(view, Scratch.address(scratch), keyBytes, space);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
+        return length > Scratch.BYTES ? copied(getOrNull(bytes(key)), target) : taken(scratch, target, length);
+    }
+
+    /** Copies a value of this length from the scratch to {@code target}, if that has the space. */
+    static OptionalInt taken(ByteBuffer scratch, ByteBuffer target, int length) {
         if (length == MISSING) {
             return OptionalInt.empty();
         }
         if (length <= target.remaining()) {
-            target.position(target.position() + length);
+            Scratch.take(scratch, target, length);
         }
         return OptionalInt.of(length);
+    }
+
+    /** Copies a value to {@code target}, if that has the space. Null is no value. */
+    static OptionalInt copied(byte[] value, ByteBuffer target) {
+        if (value == null) {
+            return OptionalInt.empty();
+        }
+        if (value.length <= target.remaining()) {
+            target.put(value);
+        }
+        return OptionalInt.of(value.length);
     }
 
     /** Whether {@code key} has a value. */
@@ -85,7 +95,23 @@ public abstract class View {
         try {
             return Native.contains(view, key);
         } finally {
-            handle.leave();
+            handle.leave(this);
+        }
+    }
+
+    /** Whether a key has a value: the bytes between position and limit, which do not change. */
+    public boolean contains(ByteBuffer key) {
+        int keyBytes = key.remaining();
+        if (keyBytes > Scratch.BYTES) {
+            return contains(bytes(key));
+        }
+        ByteBuffer scratch = Scratch.get();
+        Scratch.fill(scratch, 0, key, keyBytes);
+        handle.enter();
+        try {
+            return Native.containsAt(view, Scratch.address(scratch), keyBytes);
+        } finally {
+            handle.leave(this);
         }
     }
 
@@ -96,7 +122,7 @@ public abstract class View {
         try {
             return expiry(Native.expiresAt(view, key));
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -109,20 +135,9 @@ public abstract class View {
         try {
             found = Native.multiGet(view, packed.toArray());
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
-        List<byte[]> values = new ArrayList<>(keys.size());
-        for (int at = 0; at < found.length; ) {
-            int length = Packed.intAt(found, at);
-            at += 4;
-            if (length == MISSING) {
-                values.add(null);
-            } else {
-                values.add(Arrays.copyOfRange(found, at, at + length));
-                at += length;
-            }
-        }
-        return values;
+        return new Unpacked(found).takeValues();
     }
 
     /** How many keys are in {@code range}. It reads each of them. */
@@ -131,7 +146,7 @@ public abstract class View {
         try {
             return Native.count(view, range.start, range.end);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 
@@ -172,7 +187,7 @@ public abstract class View {
         try {
             return database.handle(Handle.CURSOR, Native.cursor(view, range.start, range.end), "cursor");
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 

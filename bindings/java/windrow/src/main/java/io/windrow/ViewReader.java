@@ -24,7 +24,7 @@ final class ViewReader implements Reader {
         try {
             return Native.read(cursor, move, key, count);
         } finally {
-            handle.leave();
+            handle.leave(this);
         }
     }
 

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -45,6 +46,8 @@ class LifetimeTest {
         assertTrue(inner.next());
         Savepoint savepoint = transaction.savepoint();
         Batch batch = new Batch().put(planets, b("k"), b("v"));
+        ChangeConsumer consumer = database.consumer("index");
+        Changes changes = consumer.changes();
         database.close();
         database.close();
         assertTrue(database.isClosed());
@@ -83,6 +86,24 @@ class LifetimeTest {
                 () -> planets.entries(KeyRange.all()),
                 () -> planets.count(KeyRange.all()),
                 () -> planets.compact(KeyRange.all()),
+                () -> planets.delete(direct),
+                () -> planets.merge(direct, direct),
+                () -> planets.contains(direct),
+                () -> planets.bulkLoad(List.<Entry>of().iterator()),
+                () -> planets.bulkLoadUnsorted(List.<Entry>of().iterator(), 1 << 20),
+                () -> database.changes(1),
+                () -> database.consumer("index"),
+                () -> database.consumers(),
+                () -> database.removeConsumer("index"),
+                consumer::acknowledged,
+                () -> consumer.acknowledge(1),
+                consumer::changes,
+                () -> changes.poll(Duration.ZERO),
+                changes::hasNext,
+                changes::position,
+                snapshot::sequence,
+                () -> transaction.get(planets, direct, direct),
+                () -> transaction.put(planets, direct, direct),
                 planets::name,
                 planets::options,
                 () -> planets.at(snapshot),
@@ -106,7 +127,7 @@ class LifetimeTest {
             assertEquals(ErrorCode.CLOSED, error.code(), "call " + i);
         }
         // Closes are no errors, and may come twice.
-        for (AutoCloseable object : List.of(view, snapshot, cursor, entries, inner, transaction, database)) {
+        for (AutoCloseable object : List.of(view, snapshot, cursor, entries, inner, transaction, changes, consumer, database)) {
             assertEquals(null, closed(object));
             assertEquals(null, closed(object));
         }
@@ -157,7 +178,7 @@ class LifetimeTest {
                     () -> planets.get((byte[]) null),
                     () -> planets.put(null, b("v")),
                     () -> planets.put(b("k"), (byte[]) null),
-                    () -> planets.delete(null),
+                    () -> planets.delete((byte[]) null),
                     () -> planets.merge(b("k"), null),
                     () -> planets.entries(null),
                     () -> planets.compareAndSwap(null, null, null),

@@ -212,4 +212,23 @@ class ReadsAndWritesTest {
             fails(ErrorCode.INVALID_ARGUMENT, () -> database.write(new Batch().put(foreign, b("k"), b("v"))));
         }
     }
+
+    @Test
+    void aBatchKeepsWholeWrites() {
+        Batch batch = new Batch();
+        byte[] large = new byte[50 << 20];
+        int added = 0;
+        int bytes = 0;
+        try {
+            // The heap has 256 MiB.
+            for (; added < 100; added++) {
+                bytes = batch.bytes();
+                batch.put(planets, b("key"), large);
+            }
+        } catch (OutOfMemoryError full) {
+            assertEquals(added, batch.size());
+            assertEquals(bytes, batch.bytes());
+        }
+        assertTrue(added < 100);
+    }
 }

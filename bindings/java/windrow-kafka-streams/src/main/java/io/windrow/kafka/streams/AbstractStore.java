@@ -4,6 +4,7 @@ import io.windrow.Batch;
 import io.windrow.ErrorCode;
 import io.windrow.Keyspace;
 import io.windrow.WindrowException;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Collection;
 import java.util.HashMap;
@@ -16,7 +17,9 @@ import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
+import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.query.PositionBound;
@@ -36,15 +39,23 @@ abstract class AbstractStore implements StateStore {
 
     private final String name;
     private final String format;
-    private final Position position = Position.emptyPosition();
+    private final long interval;
+    /** Of what the store has now. An open makes a new one, because what was not committed is gone. */
+    private volatile Position position = Position.emptyPosition();
     private boolean isConsistent;
     private volatile boolean isOpen;
     private StateStoreContext context;
+    /** Null while the store is closed. */
+    private StoreMetrics metrics;
     private volatile StoreDatabase database;
+    /** Null if Kafka tells the store of each commit. */
+    private TransactionWatch transactions;
 
-    AbstractStore(String name, String format) {
+    /** A store whose values have this format, and whose keys have segments of this interval, 0 for none. */
+    AbstractStore(String name, String format, long interval) {
         this.name = name;
         this.format = format;
+        this.interval = interval;
     }
 
     @Override
@@ -58,6 +69,7 @@ abstract class AbstractStore implements StateStore {
         Map<String, Object> configuration = context.appConfigs();
         isConsistent = InternalConfig.getBoolean(configuration, InternalConfig.IQ_CONSISTENCY_OFFSET_VECTOR_ENABLED, false);
         open();
+        transactions = TransactionWatch.of(context, name);
         if (root != null) {
             context.register(root, (RecordBatchingStateRestoreCallback) this::restore);
         }
@@ -65,15 +77,24 @@ abstract class AbstractStore implements StateStore {
 
     private void open() {
         Path folder = context.stateDir().toPath().resolve(FOLDER).resolve(name);
+        TaskId task = context.taskId();
+        boolean isGlobal = task.subtopology() < 0;
+        boolean isLogged = isGlobal || !(context instanceof InternalProcessorContext<?, ?> known) || known.changelogFor(name) != null;
         try {
-            database = new StoreDatabase(folder, Settings.of(context.appConfigs()), format);
+            StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal);
+            database = new StoreDatabase(folder, Settings.of(context.appConfigs()), kind);
         } catch (RuntimeException error) {
             throw new ProcessorStateException("Error opening store " + name + " at location " + folder, error);
         }
-        position.merge(database.state().position());
+        position = database.state().position().copy();
         opened(database.state());
+        long cacheBytes = Settings.cacheBytes(context.appConfigs());
+        metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
         isOpen = true;
     }
+
+    /** What kind of store this is, in the names of metrics. */
+    abstract String metricsScope();
 
     /** The database was opened, with this state. */
     abstract void opened(State state);
@@ -95,6 +116,9 @@ abstract class AbstractStore implements StateStore {
         if (!isOpen) {
             open();
         }
+        if (records.isEmpty()) {
+            return;
+        }
         Batch batch = new Batch();
         Keyspace entries = call(database::writable);
         Map<TopicPartition, Long> offsets = new HashMap<>();
@@ -109,9 +133,17 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
+    /** A write is about to begin. The caller has the lock of the store. */
+    final void beforeWrite() {
+        checkOpen();
+        Long committed = transactions == null ? null : transactions.committedOffset();
+        if (committed != null) {
+            commit(Map.of(transactions.changelog(), committed), false);
+        }
+    }
+
     /** Runs a write, and notes the record that has caused it. The caller has the lock of the store. */
     final void write(Runnable write) {
-        checkOpen();
         synchronized (position) {
             run(write);
             StoreQueryUtils.updatePosition(position, context);
@@ -120,12 +152,17 @@ abstract class AbstractStore implements StateStore {
 
     @Override
     public synchronized void commit(Map<TopicPartition, Long> changelogOffsets) {
-        if (!isOpen) {
-            return;
+        if (isOpen) {
+            commit(changelogOffsets, true);
         }
+    }
+
+    private void commit(Map<TopicPartition, Long> changelogOffsets, boolean mustSync) {
+        Position committed;
         synchronized (position) {
-            run(() -> database.commit(changelogOffsets, position, streamTime(), sequence()));
+            committed = position.copy();
         }
+        run(() -> database.commit(changelogOffsets, committed, streamTime(), sequence(), mustSync));
     }
 
     @Override
@@ -144,6 +181,7 @@ abstract class AbstractStore implements StateStore {
     public synchronized void close() {
         if (isOpen) {
             isOpen = false;
+            metrics.close();
             run(database::close);
         }
     }
@@ -166,6 +204,23 @@ abstract class AbstractStore implements StateStore {
     @Override
     public <R> QueryResult<R> query(Query<R> query, PositionBound bound, QueryConfig configuration) {
         return StoreQueryUtils.handleBasicQueries(query, bound, configuration, this, position, context);
+    }
+
+    /** The answer to a query that Kafka's own code does not know for this store. */
+    final <R> QueryResult<R> answered(PositionBound bound, QueryConfig configuration, Supplier<R> answer) {
+        long start = System.nanoTime();
+        Position now = position;
+        synchronized (now) {
+            int partition = context.taskId().partition();
+            QueryResult<R> result = StoreQueryUtils.isPermitted(now, bound, partition)
+                    ? QueryResult.forResult(answer.get())
+                    : QueryResult.notUpToBound(now, bound, partition);
+            if (configuration.isCollectExecutionInfo()) {
+                result.addExecutionInfo("Handled in " + getClass() + " in " + (System.nanoTime() - start) + "ns");
+            }
+            result.setPosition(now.copy());
+            return result;
+        }
     }
 
     final StoreDatabase database() {
@@ -198,6 +253,8 @@ abstract class AbstractStore implements StateStore {
                 throw new InvalidStateStoreException("Store " + name + " is currently closed", error);
             }
             throw new ProcessorStateException("Error in store " + name + ": " + error.getMessage(), error);
+        } catch (UncheckedIOException error) {
+            throw new ProcessorStateException("Error in store " + name, error);
         }
     }
 }

@@ -16,21 +16,19 @@ import java.nio.file.attribute.BasicFileAttributes;
 final class Folders {
     private Folders() {}
 
-    static void create(Path folder) {
+    /** Gives a folder another name within {@code parent}, in one step, which {@link #sync} makes durable. */
+    static void rename(Path parent, String from, String to) {
         try {
-            Files.createDirectories(folder);
+            Files.move(parent.resolve(from), parent.resolve(to), StandardCopyOption.ATOMIC_MOVE);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
     }
 
-    /** Gives a folder another name within {@code parent}, in one step that is durable at the return. */
-    static void rename(Path parent, String from, String to) {
-        try {
-            Files.move(parent.resolve(from), parent.resolve(to), StandardCopyOption.ATOMIC_MOVE);
-            try (FileChannel names = FileChannel.open(parent, StandardOpenOption.READ)) {
-                names.force(true);
-            }
+    /** Makes the names in {@code parent} durable. */
+    static void sync(Path parent) {
+        try (FileChannel names = FileChannel.open(parent, StandardOpenOption.READ)) {
+            names.force(true);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -39,6 +39,6 @@ class KeyValueSupplier implements KeyValueBytesStoreSupplier {
 
     @Override
     public String metricsScope() {
-        return "windrow";
+        return WindrowKeyValueStore.SCOPE;
     }
 }

@@ -1,5 +1,7 @@
 package io.windrow.kafka.streams;
 
+import io.windrow.Batch;
+import io.windrow.Keyspace;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.apache.kafka.common.utils.Bytes;
@@ -22,6 +24,15 @@ final class Keys {
 
     static byte[] decoded(byte[] key) {
         return key[0] == 0 ? Arrays.copyOfRange(key, 1, key.length) : key;
+    }
+
+    /** Adds a put to a batch, or a delete if {@code value} is null. */
+    static void add(Batch batch, Keyspace entries, byte[] key, byte[] value) {
+        if (value == null) {
+            batch.delete(entries, key);
+        } else {
+            batch.put(entries, key, value);
+        }
     }
 
     /** The number of a segment as the beginning of a key. */

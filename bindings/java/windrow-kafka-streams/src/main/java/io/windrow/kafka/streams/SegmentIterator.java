@@ -37,6 +37,8 @@ final class SegmentIterator implements KeyValueIterator<Bytes, byte[]> {
     private boolean mustSeek = true;
     private boolean hasEnded;
     private KeyValue<Bytes, byte[]> next;
+    /** After an error there is no place from which one could go on. */
+    private ProcessorStateException failure;
 
     /** {@code opening} opens the cursor over these segments, or returns null if there are none. */
     SegmentIterator(
@@ -61,12 +63,16 @@ final class SegmentIterator implements KeyValueIterator<Bytes, byte[]> {
 
     @Override
     public boolean hasNext() {
+        if (failure != null) {
+            throw failure;
+        }
         if (next == null && !hasEnded) {
             try {
                 next = find();
             } catch (WindrowException error) {
                 if (error.code() != ErrorCode.CLOSED) {
-                    throw new ProcessorStateException("Error while reading store " + store.name(), error);
+                    failure = new ProcessorStateException("Error while reading store " + store.name(), error);
+                    throw failure;
                 }
             }
         }

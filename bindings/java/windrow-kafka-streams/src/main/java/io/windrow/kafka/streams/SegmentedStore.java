@@ -5,6 +5,7 @@ import io.windrow.Cursor;
 import io.windrow.KeyRange;
 import io.windrow.Keyspace;
 import java.util.Collection;
+import java.util.List;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -12,9 +13,6 @@ import org.apache.kafka.common.metrics.Sensor;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
-import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
-import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
-import org.apache.kafka.streams.processor.internals.metrics.TaskMetrics;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
 /**
@@ -24,14 +22,20 @@ import org.apache.kafka.streams.state.KeyValueIterator;
  * <p>A key begins with the number of its segment, which is its time divided by the interval of segments. So one key has its
  * entries side by side within a segment, and what has expired is removed by one delete of a range. As in Kafka's own stores, a
  * write of an entry that has expired is dropped from the next removal on, and reads do not give it before.
+ *
+ * <p>A store by time, for results that come when a window closes, also has a key for the time of each entry ({@link TimeIndex}).
  */
 abstract class SegmentedStore extends AbstractStore {
     /** At least so much time lies between two deletes of what has expired. */
     private static final long REMOVAL_INTERVAL_MIN = 60_000;
 
+    private static final long SEGMENT_INTERVAL_MIN = 60_000;
+
     private final long retention;
-    private final long interval;
     private final long removalInterval;
+    private final boolean isByTime;
+    /** That with which the store was created. */
+    private long interval;
     /** Written with the lock of the store, and read by queries of other threads. */
     private volatile long streamTime;
     /** As {@code streamTime}. */
@@ -40,23 +44,27 @@ abstract class SegmentedStore extends AbstractStore {
     private long removedBefore;
     private Sensor expiredRecords;
 
-    SegmentedStore(String name, String format, long retention, long interval) {
-        super(name, format + " " + interval);
+    SegmentedStore(String name, String format, long retention, boolean isByTime) {
+        super(name, format + (isByTime ? " by time" : ""), segmentInterval(retention));
         this.retention = retention;
-        this.interval = interval;
+        this.isByTime = isByTime;
         this.removalInterval = Math.max(retention / 2, REMOVAL_INTERVAL_MIN);
+    }
+
+    /** The interval of the segments of a new store. */
+    static long segmentInterval(long retention) {
+        return Math.max(retention / 2, SEGMENT_INTERVAL_MIN);
     }
 
     @Override
     public void init(StateStoreContext context, StateStore root) {
-        String task = context.taskId().toString();
-        expiredRecords = TaskMetrics.droppedRecordsSensor(
-                Thread.currentThread().getName(), task, ProcessorContextUtils.metricsImpl(context));
+        expiredRecords = Metrics.droppedRecords(context);
         super.init(context, root);
     }
 
     @Override
     void opened(State state) {
+        interval = state.interval();
         streamTime = state.streamTime();
         sequence = state.sequence();
         // The write that has reached this time has removed what expired by it.
@@ -87,15 +95,18 @@ abstract class SegmentedStore extends AbstractStore {
     abstract int sequenceOf(byte[] key);
 
     final void putEntry(byte[] key, byte[] value) {
+        beforeWrite();
         long time = timeOf(key);
         streamTime = Math.max(streamTime, time);
         if (time < liveFrom()) {
-            checkOpen();
-            expiredRecords.record(1.0, ((InternalProcessorContext<?, ?>) context()).currentSystemTimeMs());
+            expiredRecords.record(1.0, Metrics.now(context()));
             return;
         }
         write(() -> {
             database().put(stored(time, key), value);
+            if (isByTime) {
+                database().put(TimeIndex.key(time, ordered(key)), value == null ? null : TimeIndex.VALUE);
+            }
             removeExpired();
         });
     }
@@ -123,15 +134,14 @@ abstract class SegmentedStore extends AbstractStore {
         if (time < liveFrom()) {
             return;
         }
-        byte[] key = stored(time, record.key());
-        if (record.value() == null) {
-            batch.delete(entries, key);
-        } else {
-            batch.put(entries, key, record.value());
+        Keys.add(batch, entries, stored(time, record.key()), record.value());
+        if (isByTime) {
+            byte[] key = TimeIndex.key(time, ordered(record.key()));
+            Keys.add(batch, entries, key, record.value() == null ? null : TimeIndex.VALUE);
         }
         long minimum = liveFrom();
         if (minimum > removedBefore) {
-            batch.deleteRange(entries, KeyRange.before(Keys.segment(segment(minimum))));
+            expired(minimum).forEach(range -> batch.deleteRange(entries, range));
             removedBefore = minimum;
         }
     }
@@ -154,6 +164,26 @@ abstract class SegmentedStore extends AbstractStore {
         return new SegmentIterator(this, opening, first, last, lower, upper, condition, isForward);
     }
 
+    /** The entries of these times in their order, expired ones too; null if this is no store by time. */
+    final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isForward) {
+        if (!isByTime) {
+            return null;
+        }
+        Keyspace entries = readable();
+        if (entries == null || to < from || to < 0) {
+            return Ranges.none();
+        }
+        KeyRange range = TimeIndex.between(Math.max(from, 0), to == Long.MAX_VALUE ? to : to + 1);
+        return call(() -> new TimeIndex(
+                name(), entries, isForward ? entries.entries(range) : entries.reverse(range), this::unordered, this::stored));
+    }
+
+    /** A key so that keys of one time are in the order in which a store by time gives them. */
+    abstract byte[] ordered(byte[] key);
+
+    /** The inverse of {@link #ordered}. */
+    abstract byte[] unordered(byte[] ordered);
+
     /** The entries for readers. A closed store has none, as Kafka's own. */
     private Keyspace readable() {
         return isOpen() ? database().entries() : null;
@@ -162,15 +192,25 @@ abstract class SegmentedStore extends AbstractStore {
     private void removeExpired() {
         long minimum = liveFrom();
         if (minimum > removedBefore) {
-            database().deleteRange(KeyRange.before(Keys.segment(segment(minimum))));
+            expired(minimum).forEach(database()::deleteRange);
             removedBefore = minimum;
         }
+    }
+
+    /** What a removal removes. */
+    private List<KeyRange> expired(long minimum) {
+        KeyRange segments = KeyRange.before(Keys.segment(segment(minimum)));
+        return isByTime ? List.of(segments, TimeIndex.between(0, segment(minimum) * interval)) : List.of(segments);
     }
 
     /** The first time that is neither dropped nor removed: it moves in steps, so that few deletes are enough. */
     private long liveFrom() {
         long expired = Math.max(0, streamTime - retention);
         return expired - expired % removalInterval;
+    }
+
+    private byte[] stored(byte[] key) {
+        return stored(timeOf(key), key);
     }
 
     private byte[] stored(long time, byte[] key) {

@@ -9,25 +9,25 @@ import org.apache.kafka.streams.state.SessionStore;
 class SessionSupplier implements SessionBytesStoreSupplier {
     private final String name;
     private final long retention;
-    private final long segmentInterval;
+    private final boolean isByTime;
     private final boolean hasHeaders;
 
-    private SessionSupplier(String name, long retention, long segmentInterval, boolean hasHeaders) {
+    private SessionSupplier(String name, long retention, boolean isByTime, boolean hasHeaders) {
         this.name = name;
         this.retention = retention;
-        this.segmentInterval = segmentInterval;
+        this.isByTime = isByTime;
         this.hasHeaders = hasHeaders;
     }
 
-    static SessionSupplier of(String name, long retention, long segmentInterval, boolean hasHeaders) {
+    static SessionSupplier of(String name, long retention, boolean isByTime, boolean hasHeaders) {
         return hasHeaders
-                ? new WithHeaders(name, retention, segmentInterval)
-                : new SessionSupplier(name, retention, segmentInterval, false);
+                ? new WithHeaders(name, retention, isByTime)
+                : new SessionSupplier(name, retention, isByTime, false);
     }
 
     private static final class WithHeaders extends SessionSupplier implements HeadersBytesStoreSupplier {
-        WithHeaders(String name, long retention, long segmentInterval) {
-            super(name, retention, segmentInterval, true);
+        WithHeaders(String name, long retention, boolean isByTime) {
+            super(name, retention, isByTime, true);
         }
     }
 
@@ -38,17 +38,17 @@ class SessionSupplier implements SessionBytesStoreSupplier {
 
     @Override
     public SessionStore<Bytes, byte[]> get() {
-        return WindrowSessionStore.of(name, retention, segmentInterval, hasHeaders);
+        return WindrowSessionStore.of(name, retention, isByTime, hasHeaders);
     }
 
     @Override
     public String metricsScope() {
-        return "windrow-session";
+        return WindrowSessionStore.SCOPE;
     }
 
     @Override
     public long segmentIntervalMs() {
-        return segmentInterval;
+        return SegmentedStore.segmentInterval(retention);
     }
 
     @Override

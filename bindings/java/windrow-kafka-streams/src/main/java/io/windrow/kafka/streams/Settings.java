@@ -13,12 +13,13 @@ final class Settings {
     static final String CACHE_BYTES = "windrow.cache.bytes";
     static final String MEMORY_BYTES = "windrow.memory.bytes";
     static final String COMPRESSION = "windrow.compression";
+    static final String BLOCK_SOURCE = "windrow.block.source";
 
     private Settings() {}
 
     static Options of(Map<String, Object> configuration) {
-        long memtable = number(configuration, MEMTABLE_BYTES, 4 << 20);
-        Object compression = configuration.getOrDefault(COMPRESSION, "none");
+        long memtable = number(configuration, MEMTABLE_BYTES, 2 << 20);
+        Object compression = configuration.getOrDefault(COMPRESSION, "lz4");
         KeyspaceOptions keyspaces = new KeyspaceOptions()
                 .memtableBytes(memtable)
                 .baseBytes(16 << 20)
@@ -28,10 +29,15 @@ final class Settings {
                 .keyspace(keyspaces)
                 .maxWalBytes(4 * memtable)
                 .memoryBudget(number(configuration, MEMORY_BYTES, 32 << 20))
-                .cacheBytes(number(configuration, CACHE_BYTES, 4 << 20))
+                .cacheBytes(cacheBytes(configuration))
+                .blockSource(configuration.getOrDefault(BLOCK_SOURCE, "buffered").toString())
                 .backgroundThreads(1)
                 .openFilesMax(128)
                 .reserveBytes(0);
+    }
+
+    static long cacheBytes(Map<String, Object> configuration) {
+        return number(configuration, CACHE_BYTES, 4 << 20);
     }
 
     private static long number(Map<String, Object> configuration, String name, long other) {

@@ -18,6 +18,7 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
  *
  * @param number how many commits there were
  * @param format what the values are; entries of another format are not used
+ * @param interval of the segments of the keys, in milliseconds; 0 if there are none
  * @param offsets of each changelog, the offset of the last record that the entries contain
  * @param position the offsets of the input that the entries contain, for queries
  * @param streamTime the greatest timestamp so far; -1 for none
@@ -26,6 +27,7 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
 record State(
         long number,
         String format,
+        long interval,
         Map<TopicPartition, Long> offsets,
         Position position,
         long streamTime,
@@ -34,8 +36,8 @@ record State(
     private static final long NO_TIMESTAMP = -1;
 
     /** The state of a store without entries. */
-    static State empty(String format) {
-        return new State(0, format, Map.of(), Position.emptyPosition(), NO_TIMESTAMP, 0);
+    static State empty(StoreKind kind) {
+        return new State(0, kind.format(), kind.interval(), Map.of(), Position.emptyPosition(), NO_TIMESTAMP, 0);
     }
 
     /**
@@ -53,12 +55,12 @@ record State(
                 }
             });
         }
-        return new State(number, format, Map.copyOf(after), position.copy(), streamTime, sequence);
+        return new State(number, format, interval, Map.copyOf(after), position.copy(), streamTime, sequence);
     }
 
     /** The same state, as that of the next commit. */
     State next() {
-        return new State(number + 1, format, offsets, position, streamTime, sequence);
+        return new State(number + 1, format, interval, offsets, position, streamTime, sequence);
     }
 
     byte[] toBytes() {
@@ -67,6 +69,7 @@ record State(
             to.writeByte(VERSION);
             to.writeLong(number);
             to.writeUTF(format);
+            to.writeLong(interval);
             to.writeLong(streamTime);
             to.writeInt(sequence);
             to.writeInt(offsets.size());
@@ -91,6 +94,7 @@ record State(
             }
             long number = from.readLong();
             String format = from.readUTF();
+            long interval = from.readLong();
             long streamTime = from.readLong();
             int sequence = from.readInt();
             Map<TopicPartition, Long> offsets = new HashMap<>();
@@ -98,7 +102,7 @@ record State(
                 offsets.put(new TopicPartition(from.readUTF(), from.readInt()), from.readLong());
             }
             Position position = PositionSerde.deserialize(ByteBuffer.wrap(from.readAllBytes()));
-            return new State(number, format, Map.copyOf(offsets), position, streamTime, sequence);
+            return new State(number, format, interval, Map.copyOf(offsets), position, streamTime, sequence);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -5,39 +5,42 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import io.windrow.Batch;
 import io.windrow.Database;
 import io.windrow.Durability;
-import io.windrow.Entries;
-import io.windrow.Entry;
+import io.windrow.ErrorCode;
 import io.windrow.KeyRange;
 import io.windrow.Keyspace;
 import io.windrow.Options;
-import java.nio.ByteBuffer;
+import io.windrow.WindrowException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
-import java.util.HashSet;
+import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * The database of one store. A commit is the only point of durability: it makes entries and offsets durable as one, and an
+ * The database of one store. A commit is the only point of survival: it makes entries and offsets survive as one, and an
  * open after an unclean end has what the last commit has left, nothing that was written later and nothing less. Reads see all
  * writes at once.
  *
- * <p>A store without entries has no files. The folder of another one has two databases at most. {@code live} is open.
- * {@code committed} is a checkpoint, with hard links to the files that both have. Besides the entries, a database has its
- * state, with the number of the last commit, and what entries were before they were written since ({@link Undo}).
+ * <p>A store to which nothing was ever written has no files. The folder of another one has two databases at most. {@code live}
+ * is open. {@code committed} is a checkpoint, with hard links to the files that both have. Besides the entries, a database has
+ * its state, with the number of the last commit, and what entries were before they were written since ({@link Undo}).
  *
  * <ul>
  *   <li>I1: While {@code committed} does not exist, {@code live} has a record of each key that was written since the last
  *       commit, in the same batch as the write. An open makes these keys what they were.
  *   <li>I2: While {@code committed} exists, it has the last commit in the same manner, and {@code live} has later writes
  *       without records. An open removes {@code live} and puts {@code committed} in its place, to which I1 applies.
- *   <li>I3: What is restored from a changelog is committed there. A batch that is restored when nothing is uncommitted is one
- *       write with its offset, and so a commit of its own.
+ *   <li>I3: Before the first write without a record, {@code live} has a mark. If an open finds it and no {@code committed},
+ *       then others have removed files: nothing of the store is used, and Kafka restores it.
+ *   <li>I4: What is restored from a changelog is committed there. A batch that is restored when nothing is uncommitted is one
+ *       write with its offset, and so a commit of its own; the next commit that is synced makes it durable.
+ *   <li>I5: An offset is only recorded for entries: without a write since the open, no offset becomes larger.
+ *   <li>I6: After a step has failed of which it is unknown whether it is durable, all writes and commits fail until an open.
  * </ul>
  *
  * <p>So a commit of few writes is one write, and one of many removes a folder. The checkpoint is made before the write of one
@@ -46,16 +49,19 @@ import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
  * <p>Concurrency: the caller orders the writes and the commits. Any thread reads.
  */
 final class StoreDatabase implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(StoreDatabase.class);
     private static final String LIVE = "live";
     private static final String COMMITTED = "committed";
     /** A checkpoint that is being made. */
     private static final String UNFINISHED = "unfinished";
-    /** A checkpoint that does not count any more. */
+    /** What does not count any more. */
     private static final String OBSOLETE = "obsolete";
     private static final byte[] STATE = "state".getBytes(US_ASCII);
+    private static final byte[] MARK = "unrecorded".getBytes(US_ASCII);
 
     private final Path folder;
     private final Options options;
+    private final StoreKind kind;
     /** Null until something is written to a store that has no files. */
     private Database database;
     /** As {@code database}. Readers see it without a lock. */
@@ -65,47 +71,88 @@ final class StoreDatabase implements AutoCloseable {
     private State state;
     /** Whether a commit was ever recorded. */
     private boolean isRecorded;
-    /** Whether this open has found no files. */
-    private final boolean isNew;
+    /** Whether there was a write since the open. */
+    private boolean isWritten;
+    /** Whether the last commit that is recorded may not be durable yet. */
+    private boolean isUnsynced;
     /** Whether {@code committed} exists (I2). */
     private boolean hasCheckpoint;
+    /** Whether {@code live} has the mark (I3). */
+    private boolean isMarked;
+    /** Why nothing can be written any more (I6). */
+    private RuntimeException failure;
 
-    /** Opens the database in {@code folder}, if there is one. Values of another format than {@code format} are removed. */
-    StoreDatabase(Path folder, Options options, String format) {
+    /** Opens the database in {@code folder}, if there is one. */
+    StoreDatabase(Path folder, Options options, StoreKind kind) {
         this.folder = folder;
         this.options = options;
-        this.state = State.empty(format);
+        this.kind = kind;
+        this.state = State.empty(kind);
         Folders.delete(folder.resolve(UNFINISHED));
         Folders.delete(folder.resolve(OBSOLETE));
         if (Files.exists(folder.resolve(COMMITTED))) {
             Folders.delete(folder.resolve(LIVE));
             Folders.rename(folder, COMMITTED, LIVE);
+            Folders.sync(folder);
         }
-        isNew = !Files.exists(folder.resolve(LIVE));
-        if (isNew) {
-            return;
+        if (Files.exists(folder.resolve(LIVE))) {
+            openExisting();
         }
-        open();
-        byte[] recorded = states.getOrNull(STATE);
-        State found = recorded == null ? state : State.fromBytes(recorded);
-        if (!found.format().equals(format)) {
-            database.close();
-            Folders.delete(folder.resolve(LIVE));
+    }
+
+    private void openExisting() {
+        try {
             open();
-            return;
+            byte[] recorded = states.getOrNull(STATE);
+            State found = recorded == null ? state : State.fromBytes(recorded);
+            if (states.contains(MARK)) {
+                discard("others have removed a part of its files");
+            } else if (!found.format().equals(kind.format())) {
+                discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted");
+            } else {
+                isRecorded = recorded != null;
+                state = found;
+                undo.rollBack(state.number());
+            }
+        } catch (WindrowException error) {
+            if (error.code() != ErrorCode.CORRUPTION) {
+                close();
+                throw error;
+            }
+            discard("it is damaged: " + error.getMessage());
+        } catch (RuntimeException error) {
+            close();
+            throw error;
         }
-        isRecorded = recorded != null;
-        state = found;
-        undo.rollBack(state.number());
+    }
+
+    /** Begins without entries, so that Kafka restores the store. */
+    private void discard(String reason) {
+        close();
+        if (!kind.isLogged()) {
+            throw new ProcessorStateException("Store " + kind.name() + " in " + folder + " cannot be used, because " + reason
+                    + "; it has no changelog from which it could be restored");
+        }
+        LOG.warn("Store {} in {} is restored from its changelog, because {}", kind.name(), folder, reason);
+        database = null;
+        entries = null;
+        Folders.rename(folder, LIVE, OBSOLETE);
+        Folders.sync(folder);
+        Folders.delete(folder.resolve(OBSOLETE));
     }
 
     private void open() {
-        Folders.create(folder);
-        database = Database.open(folder.resolve(LIVE), options);
-        states = database.keyspace("state");
-        Keyspace opened = database.keyspace("entries");
-        undo = new Undo(database, opened);
-        entries = opened;
+        Database opened = Database.open(folder.resolve(LIVE), options);
+        try {
+            states = opened.keyspace("state");
+            Keyspace found = opened.keyspace("entries");
+            undo = new Undo(opened, found);
+            database = opened;
+            entries = found;
+        } catch (RuntimeException error) {
+            opened.close();
+            throw error;
+        }
     }
 
     /** The entries for readers; null if there are none, and no files. */
@@ -115,6 +162,9 @@ final class StoreDatabase implements AutoCloseable {
 
     /** The entries for batches, which this class writes. Creates the database if there is none. */
     Keyspace writable() {
+        if (failure != null) {
+            throw new ProcessorStateException("Store " + kind.name() + " must be opened again after a failure", failure);
+        }
         if (database == null) {
             open();
         }
@@ -126,20 +176,21 @@ final class StoreDatabase implements AutoCloseable {
         return state;
     }
 
-    /**
-     * The offset of the last commit. A database that an earlier process has left without one has no entries: its offset is
-     * unknown, which is no damage.
-     */
+    /** Statistics of the database as JSON; null if there are no files. */
+    String statistics() {
+        return database == null ? null : database.statistics();
+    }
+
+    /** The offset of the last commit. That of a store that was never committed is unknown, which is no damage. */
     Long committedOffset(TopicPartition partition) {
-        if (!isRecorded && !isNew) {
-            return OffsetCheckpoint.OFFSET_UNKNOWN;
-        }
-        return state.offsets().get(partition);
+        Long offset = isRecorded ? state.offsets().get(partition) : Long.valueOf(OffsetCheckpoint.OFFSET_UNKNOWN);
+        return kind.isGlobal() && offset != null && offset < 0 ? null : offset;
     }
 
     /** Sets the value of {@code key}, or removes it if {@code value} is null. */
     void put(byte[] key, byte[] value) {
         Keyspace target = writable();
+        isWritten = true;
         if (!hasCheckpoint && !undo.covers(key)) {
             if (undo.write(state.number(), key, value)) {
                 return;
@@ -154,13 +205,17 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     void deleteRange(KeyRange range) {
+        writable();
+        isWritten = true;
         makeCheckpoint();
         entries.deleteRange(range);
     }
 
-    /** Writes what was restored up to {@code offsets} (I3). */
+    /** Writes what was restored up to {@code offsets} (I4). */
     void restore(Batch batch, Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
-        if (hasUncommitted() || offsets.isEmpty()) {
+        writable();
+        isWritten = true;
+        if (hasUncommitted()) {
             makeCheckpoint();
             database.write(batch);
             return;
@@ -168,26 +223,61 @@ final class StoreDatabase implements AutoCloseable {
         State after = state.committed(offsets, position, streamTime, sequence);
         batch.put(states, STATE, after.toBytes());
         database.write(batch);
+        isUnsynced = true;
         recorded(after);
     }
 
-    /** Makes all writes so far and {@code offsets} durable, as one. */
-    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
-        State after = state.committed(offsets, position, streamTime, sequence);
-        if (!hasUncommitted() && after.equals(state) && (isRecorded || database == null)) {
+    /**
+     * Makes all writes so far and {@code offsets} survive, as one: a power failure, or if it need not be synced the end of the
+     * process. A commit that removes a checkpoint is always synced.
+     */
+    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence, boolean mustSync) {
+        if (!isRecorded && !isWritten) {
             return;
         }
         writable();
+        State after = state.committed(isWritten ? offsets : withoutRises(offsets), position, streamTime, sequence);
+        if (isRecorded && !hasUncommitted() && after.equals(state)) {
+            if (isUnsynced && mustSync) {
+                database.persist();
+                isUnsynced = false;
+            }
+            return;
+        }
         after = after.next();
-        states.put(STATE, after.toBytes(), Durability.SYNC);
+        Batch batch = new Batch().put(states, STATE, after.toBytes());
+        if (isMarked) {
+            batch.delete(states, MARK);
+        }
+        isUnsynced = !mustSync && !hasCheckpoint;
+        if (isUnsynced) {
+            database.write(batch);
+        } else {
+            database.write(batch, Durability.SYNC);
+        }
+        isMarked = false;
         recorded(after);
-        undo.committed(after.number());
         if (hasCheckpoint) {
             // From this step on the live database counts.
-            Folders.rename(folder, COMMITTED, OBSOLETE);
+            critical(() -> {
+                Folders.delete(folder.resolve(OBSOLETE));
+                Folders.rename(folder, COMMITTED, OBSOLETE);
+                Folders.sync(folder);
+            });
             hasCheckpoint = false;
-            Folders.delete(folder.resolve(OBSOLETE));
+            removeObsolete();
         }
+        undo.committed(after.number());
+    }
+
+    /** Offsets that Kafka has from elsewhere, for example from stores of another kind, are not those of this one (I5). */
+    private Map<TopicPartition, Long> withoutRises(Map<TopicPartition, Long> offsets) {
+        Map<TopicPartition, Long> without = new HashMap<>(offsets);
+        without.entrySet().removeIf(it -> {
+            Long recorded = state.offsets().get(it.getKey());
+            return it.getValue() != null && it.getValue() >= 0 && (recorded == null || it.getValue() > recorded);
+        });
+        return offsets.isEmpty() || !without.isEmpty() ? without : state.offsets();
     }
 
     private void recorded(State after) {
@@ -199,116 +289,59 @@ final class StoreDatabase implements AutoCloseable {
         return hasCheckpoint || (undo != null && !undo.isEmpty());
     }
 
-    /** Makes the checkpoint, if it is missing: afterwards writes need no records (I2). */
+    /** Makes the checkpoint, if it is missing: afterwards writes need no records (I2, I3). */
     private void makeCheckpoint() {
-        if (hasCheckpoint) {
-            return;
+        if (!hasCheckpoint) {
+            Folders.delete(folder.resolve(UNFINISHED));
+            database.checkpoint(folder.resolve(UNFINISHED));
+            critical(() -> {
+                Folders.rename(folder, UNFINISHED, COMMITTED);
+                Folders.sync(folder);
+            });
+            hasCheckpoint = true;
         }
-        writable();
-        Folders.delete(folder.resolve(UNFINISHED));
-        database.checkpoint(folder.resolve(UNFINISHED));
-        Folders.rename(folder, UNFINISHED, COMMITTED);
-        hasCheckpoint = true;
+        if (!isMarked) {
+            states.put(MARK, new byte[0], Durability.SYNC);
+            isMarked = true;
+        }
+    }
+
+    private void critical(Runnable step) {
+        try {
+            step.run();
+        } catch (RuntimeException error) {
+            failure = error;
+            throw error;
+        }
+    }
+
+    /** What cannot be removed now is removed later. */
+    private void removeObsolete() {
+        try {
+            Folders.delete(folder.resolve(OBSOLETE));
+        } catch (RuntimeException error) {
+            LOG.warn("A folder that is not needed any more could not be removed: {}", folder.resolve(OBSOLETE), error);
+        }
     }
 
     /** Closes the database. What was not committed is gone at the next open. */
     @Override
     public void close() {
         if (database != null) {
+            if (isWritten && isRecorded && failure == null && !hasUncommitted()) {
+                compact();
+            }
             database.close();
         }
     }
 
-    /**
-     * What entries were before they were written since the last commit, in a keyspace of its own. The key of a record is the
-     * number of that commit and the key of the entry. So a commit, which takes the next number, makes all records obsolete.
-     */
-    private static final class Undo {
-        /** No more keys have records, and no more bytes of values. */
-        private static final int KEYS_MAX = 10_000;
-        private static final long BYTES_MAX = 4 << 20;
-        /** Obsolete records are removed when there are so many. */
-        private static final int OBSOLETE_MAX = 10_000;
-
-        private static final byte ABSENT = 0;
-        private static final byte PRESENT = 1;
-
-        private final Database database;
-        private final Keyspace entries;
-        private final Keyspace records;
-        /** The keys that have records. */
-        private final Set<Bytes> keys = new HashSet<>();
-        private long bytes;
-        private int obsolete;
-
-        Undo(Database database, Keyspace entries) {
-            this.database = database;
-            this.entries = entries;
-            this.records = database.keyspace("undo");
-        }
-
-        boolean covers(byte[] key) {
-            return keys.contains(Bytes.wrap(key));
-        }
-
-        boolean isEmpty() {
-            return keys.isEmpty();
-        }
-
-        /** Writes an entry together with the record of what it was. Returns false if there would be too much on record. */
-        boolean write(long commit, byte[] key, byte[] value) {
-            byte[] old = entries.getOrNull(key);
-            if (keys.size() >= KEYS_MAX || bytes + (old == null ? 0 : old.length) > BYTES_MAX) {
-                return false;
-            }
-            byte[] record = new byte[old == null ? 1 : 1 + old.length];
-            record[0] = old == null ? ABSENT : PRESENT;
-            if (old != null) {
-                System.arraycopy(old, 0, record, 1, old.length);
-            }
-            Batch batch = new Batch().put(records, Keys.ofSegment(commit, key), record);
-            if (value == null) {
-                batch.delete(entries, key);
-            } else {
-                batch.put(entries, key, value);
-            }
-            database.write(batch);
-            keys.add(Bytes.wrap(key));
-            bytes += key.length + record.length;
-            return true;
-        }
-
-        /** All records so far are obsolete. */
-        void committed(long commit) {
-            obsolete += keys.size();
-            keys.clear();
-            bytes = 0;
-            if (obsolete >= OBSOLETE_MAX) {
-                records.deleteRange(KeyRange.before(Keys.segment(commit)));
-                obsolete = 0;
-            }
-        }
-
-        /** Makes entries what they were at a commit, and removes all records, as one write. */
-        void rollBack(long commit) {
-            if (records.first(KeyRange.all()).isEmpty()) {
-                return;
-            }
-            Batch batch = new Batch();
-            try (Entries found = records.entries(KeyRange.prefix(Keys.segment(commit)))) {
-                while (found.hasNext()) {
-                    Entry record = found.next();
-                    byte[] key = Keys.withoutSegment(ByteBuffer.wrap(record.key()));
-                    byte[] value = record.value();
-                    if (value[0] == ABSENT) {
-                        batch.delete(entries, key);
-                    } else {
-                        batch.put(entries, key, Arrays.copyOfRange(value, 1, value.length));
-                    }
-                }
-            }
-            batch.deleteRange(records, KeyRange.all());
-            database.write(batch);
+    /** After a clean end the database needs no records and no log. */
+    private void compact() {
+        try {
+            undo.clear();
+            database.flush();
+        } catch (WindrowException error) {
+            LOG.warn("Store {} in {} keeps its log", kind.name(), folder, error);
         }
     }
 }

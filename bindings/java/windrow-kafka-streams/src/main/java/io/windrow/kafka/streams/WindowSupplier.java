@@ -38,12 +38,12 @@ class WindowSupplier implements WindowBytesStoreSupplier {
 
     @Override
     public String metricsScope() {
-        return "windrow-window";
+        return WindrowWindowStore.SCOPE;
     }
 
     @Override
     public long segmentIntervalMs() {
-        return parameters.segmentInterval();
+        return SegmentedStore.segmentInterval(parameters.retention());
     }
 
     @Override

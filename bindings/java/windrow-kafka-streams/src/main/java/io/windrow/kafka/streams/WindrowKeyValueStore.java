@@ -19,13 +19,16 @@ import org.slf4j.LoggerFactory;
 
 /** A key-value store. */
 class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowKeyValueStore.class);
     /** Up to so many keys are counted one by one. */
     private static final long COUNTED_MAX = 1000;
     private static final long NO_TIMESTAMP = -1;
 
     private WindrowKeyValueStore(String name, DslStoreFormat format) {
-        super(name, "key-value " + format);
+        super(name, "key-value " + format, 0);
     }
 
     static WindrowKeyValueStore of(String name, DslStoreFormat format) {
@@ -51,11 +54,16 @@ class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes,
     }
 
     @Override
+    String metricsScope() {
+        return SCOPE;
+    }
+
+    @Override
     void opened(State state) {}
 
     @Override
     void restore(ConsumerRecord<byte[], byte[]> record, Batch batch, Keyspace entries) {
-        add(batch, entries, record.key(), record.value());
+        Keys.add(batch, entries, Keys.encoded(record.key()), record.value());
     }
 
     @Override
@@ -71,6 +79,7 @@ class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes,
     @Override
     public synchronized void put(Bytes key, byte[] value) {
         Objects.requireNonNull(key, "key cannot be null");
+        beforeWrite();
         write(() -> database().put(Keys.encoded(key.get()), value));
     }
 
@@ -86,16 +95,8 @@ class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes,
     @Override
     public synchronized void putAll(List<KeyValue<Bytes, byte[]>> entries) {
         entries.forEach(entry -> Objects.requireNonNull(entry.key, "key cannot be null"));
+        beforeWrite();
         write(() -> entries.forEach(entry -> database().put(Keys.encoded(entry.key.get()), entry.value)));
-    }
-
-    private static void add(Batch batch, Keyspace entries, byte[] key, byte[] value) {
-        byte[] encoded = Keys.encoded(key);
-        if (value == null) {
-            batch.delete(entries, encoded);
-        } else {
-            batch.put(entries, encoded, value);
-        }
     }
 
     @Override

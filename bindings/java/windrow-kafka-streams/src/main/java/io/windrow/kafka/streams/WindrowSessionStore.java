@@ -16,24 +16,32 @@ import org.slf4j.LoggerFactory;
 
 /** A store of sessions. A key has Kafka's form: the key, the end of the session, and its start. */
 class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow-session";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowSessionStore.class);
     private static final int SUFFIX_BYTES = 2 * Long.BYTES;
 
-    private WindrowSessionStore(String name, long retention, long segmentInterval, DslStoreFormat format) {
-        super(name, "session " + format, retention, segmentInterval);
+    private WindrowSessionStore(String name, long retention, boolean isByTime, DslStoreFormat format) {
+        super(name, "session " + format, retention, isByTime);
     }
 
-    static WindrowSessionStore of(String name, long retention, long segmentInterval, boolean hasHeaders) {
+    static WindrowSessionStore of(String name, long retention, boolean isByTime, boolean hasHeaders) {
         return hasHeaders
-                ? new WithHeaders(name, retention, segmentInterval)
-                : new WindrowSessionStore(name, retention, segmentInterval, DslStoreFormat.PLAIN);
+                ? new WithHeaders(name, retention, isByTime)
+                : new WindrowSessionStore(name, retention, isByTime, DslStoreFormat.PLAIN);
     }
 
     /** A store whose values have headers. */
     private static final class WithHeaders extends WindrowSessionStore implements HeadersBytesStore {
-        WithHeaders(String name, long retention, long segmentInterval) {
-            super(name, retention, segmentInterval, DslStoreFormat.HEADERS);
+        WithHeaders(String name, long retention, boolean isByTime) {
+            super(name, retention, isByTime, DslStoreFormat.HEADERS);
         }
+    }
+
+    @Override
+    String metricsScope() {
+        return SCOPE;
     }
 
     @Override
@@ -48,6 +56,19 @@ class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, 
     @Override
     int sequenceOf(byte[] key) {
         return 0;
+    }
+
+    /** By end and start, and then by key. The end comes first in the index anyway. */
+    @Override
+    byte[] ordered(byte[] key) {
+        int length = key.length - SUFFIX_BYTES;
+        return ByteBuffer.allocate(key.length).put(key, length, SUFFIX_BYTES).put(key, 0, length).array();
+    }
+
+    @Override
+    byte[] unordered(byte[] ordered) {
+        int length = ordered.length - SUFFIX_BYTES;
+        return ByteBuffer.allocate(ordered.length).put(ordered, SUFFIX_BYTES, length).put(ordered, 0, SUFFIX_BYTES).array();
     }
 
     @Override
@@ -70,6 +91,10 @@ class WindrowSessionStore extends SegmentedStore implements SessionStore<Bytes, 
     @Override
     public KeyValueIterator<Windowed<Bytes>, byte[]> findSessions(long earliestEnd, long latestEnd) {
         // Whoever wants the results of closed sessions asks when they have just expired.
+        KeyValueIterator<Bytes, byte[]> byTime = entriesByTime(earliestEnd, latestEnd, true);
+        if (byTime != null) {
+            return windows(byTime);
+        }
         Predicate<byte[]> condition = found -> timeOf(found) >= earliestEnd && timeOf(found) <= latestEnd;
         return windows(entries(earliestEnd, latestEnd, null, null, condition, true));
     }

@@ -5,6 +5,7 @@ import java.util.Objects;
 import org.apache.kafka.streams.DslStoreFormat;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
+import org.apache.kafka.streams.state.VersionedBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 
 /**
@@ -12,8 +13,6 @@ import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
  * the stores of a whole application.
  */
 public final class WindrowStores {
-    private static final long SEGMENT_INTERVAL_MIN = 60_000;
-
     private WindrowStores() {}
 
     /** A key-value store, for {@code Stores.keyValueStoreBuilder}. */
@@ -29,6 +28,15 @@ public final class WindrowStores {
     /** A key-value store whose values have timestamps and headers. */
     public static KeyValueBytesStoreSupplier keyValueStoreWithHeaders(String name) {
         return KeyValueSupplier.of(name, DslStoreFormat.HEADERS);
+    }
+
+    /**
+     * A versioned store, for {@code Materialized.as} and {@code versionedKeyValueStoreBuilder}. A version stays for the
+     * retention after another one has followed it, and a write that is later than that is dropped.
+     */
+    public static VersionedBytesStoreSupplier versionedKeyValueStore(String name, Duration historyRetention) {
+        Objects.requireNonNull(name, "name cannot be null");
+        return new VersionedSupplier(name, milliseconds(historyRetention, "historyRetention"));
     }
 
     /** A store of windows, for {@code Stores.windowStoreBuilder}. */
@@ -59,7 +67,7 @@ public final class WindrowStores {
         return sessionStore(name, retention, false, true);
     }
 
-    /** A store by time keeps entries of one time side by side: for results that come when a window closes. */
+    /** A store by time also has the order of times: for results that come when a window closes. */
     static WindowBytesStoreSupplier windowStore(
             String name,
             Duration retention,
@@ -74,18 +82,13 @@ public final class WindrowStores {
             throw new IllegalArgumentException("The retention period of the window store " + name
                     + " must be no smaller than its window size. Got size=[" + windowMs + "], retention=[" + retentionMs + "]");
         }
-        long interval = interval(retentionMs, isByTime);
-        return WindowSupplier.of(new WindowParameters(name, retentionMs, interval, windowMs, retainDuplicates), format);
+        return WindowSupplier.of(new WindowParameters(name, retentionMs, windowMs, retainDuplicates, isByTime), format);
     }
 
     static SessionBytesStoreSupplier sessionStore(String name, Duration retention, boolean isByTime, boolean hasHeaders) {
         Objects.requireNonNull(name, "name cannot be null");
         long retentionMs = milliseconds(retention, "retentionPeriod");
-        return SessionSupplier.of(name, retentionMs, interval(retentionMs, isByTime), hasHeaders);
-    }
-
-    private static long interval(long retention, boolean isByTime) {
-        return isByTime ? 1 : Math.max(retention / 2, SEGMENT_INTERVAL_MIN);
+        return SessionSupplier.of(name, retentionMs, isByTime, hasHeaders);
     }
 
     private static long milliseconds(Duration duration, String name) {

@@ -20,6 +20,9 @@ import org.slf4j.LoggerFactory;
 
 /** A store of windows. A key has Kafka's form: the key, the start of the window, and a number for duplicates. */
 class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, byte[]> {
+    /** In the names of metrics. */
+    static final String SCOPE = "windrow-window";
+
     private static final Logger LOG = LoggerFactory.getLogger(WindrowWindowStore.class);
     private static final int SUFFIX_BYTES = Long.BYTES + Integer.BYTES;
 
@@ -27,7 +30,7 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     private final boolean retainsDuplicates;
 
     private WindrowWindowStore(WindowParameters parameters, DslStoreFormat format) {
-        super(parameters.name(), "window " + format, parameters.retention(), parameters.segmentInterval());
+        super(parameters.name(), "window " + format, parameters.retention(), parameters.isByTime());
         this.windowSize = parameters.windowSize();
         this.retainsDuplicates = parameters.retainsDuplicates();
     }
@@ -55,6 +58,11 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     }
 
     @Override
+    String metricsScope() {
+        return SCOPE;
+    }
+
+    @Override
     long timeOf(byte[] key) {
         return ByteBuffer.wrap(key).getLong(key.length - SUFFIX_BYTES);
     }
@@ -62,6 +70,17 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
     @Override
     int sequenceOf(byte[] key) {
         return ByteBuffer.wrap(key).getInt(key.length - Integer.BYTES);
+    }
+
+    /** The time comes first in the index, so that the order of keys is enough. */
+    @Override
+    byte[] ordered(byte[] key) {
+        return key;
+    }
+
+    @Override
+    byte[] unordered(byte[] ordered) {
+        return ordered;
     }
 
     @Override
@@ -122,6 +141,11 @@ class WindrowWindowStore extends SegmentedStore implements WindowStore<Bytes, by
             return Ranges.none();
         }
         long from = earliest(timeFrom);
+        KeyValueIterator<Bytes, byte[]> byTime =
+                keyFrom == null && keyTo == null ? entriesByTime(from, timeTo, isForward) : null;
+        if (byTime != null) {
+            return new WindowIterators.Windows(byTime, this::windowed);
+        }
         byte[] lower = keyFrom == null ? null : keyFrom.get();
         byte[] suffix = ByteBuffer.allocate(SUFFIX_BYTES).putLong(timeTo).putInt(Integer.MAX_VALUE).array();
         byte[] upper = keyTo == null ? null : Keys.upperBound(keyTo, suffix);

@@ -142,7 +142,7 @@ class CommitTest {
     @Test
     void offsetsAreAddedReplacedAndRemoved() {
         open();
-        assertNull(store.committedOffset(CHANGELOG));
+        put("a", "1");
         store.commit(Map.of(CHANGELOG, 1L));
         store.commit(Map.of(OTHER, OFFSET_UNKNOWN));
         reopen();
@@ -159,11 +159,11 @@ class CommitTest {
         assertNull(store.committedOffset(OTHER));
     }
 
-    /** Kafka wipes a task whose store has files and no offset. A mere kill must not have that effect. */
+    /** Kafka wipes a task with files whose store has no offset. A mere kill must not have that effect, nor a new store. */
     @Test
     void aStoreThatNeverCommittedHasAnUnknownOffset() {
         open();
-        assertNull(store.committedOffset(CHANGELOG));
+        assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
         put("a", "1");
         reopen();
         assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
@@ -202,6 +202,21 @@ class CommitTest {
         put("a", "2");
         assertEquals(9, store.getPosition().getPartitionPositions("input").get(0));
         reopen();
+        assertEquals(5, store.getPosition().getPartitionPositions("input").get(0));
+    }
+
+    /** Kafka opens the same object again. */
+    @Test
+    void thePositionOfAStoreThatIsOpenedAgainIsThatOfTheCommit() {
+        open();
+        Contexts.process(context, 5);
+        put("a", "1");
+        store.commit(Map.of(CHANGELOG, 1L));
+        Contexts.process(context, 9);
+        put("a", "2");
+        store.close();
+        store.init(context, store);
+        assertEquals("1", get("a"));
         assertEquals(5, store.getPosition().getPartitionPositions("input").get(0));
     }
 
@@ -278,9 +293,27 @@ class CommitTest {
         windows.close();
     }
 
+    @Test
+    void anotherRetentionKeepsTheWindows() {
+        open();
+        WindowStore<Bytes, byte[]> windows = windows();
+        windows.put(key("a"), new byte[] {1}, 0);
+        windows.commit(Map.of(CHANGELOG, 1L));
+        windows.close();
+        windows = windows(Duration.ofHours(4));
+        windows.put(key("a"), new byte[] {2}, 3_600_000);
+        assertArrayEquals(new byte[] {1}, windows.fetch(key("a"), 0));
+        assertEquals(1, windows.committedOffset(CHANGELOG));
+        windows.close();
+    }
+
     private WindowStore<Bytes, byte[]> windows() {
+        return windows(Duration.ofMinutes(2));
+    }
+
+    private WindowStore<Bytes, byte[]> windows(Duration retention) {
         WindowStore<Bytes, byte[]> windows =
-                WindrowStores.windowStore("windows", Duration.ofMinutes(2), Duration.ofMinutes(1), false).get();
+                WindrowStores.windowStore("windows", retention, Duration.ofMinutes(1), false).get();
         windows.init(Contexts.in(folder.toFile()), windows);
         return windows;
     }

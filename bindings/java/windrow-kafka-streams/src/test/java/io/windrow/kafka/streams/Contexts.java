@@ -5,6 +5,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.ProcessorRecordContext;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
@@ -14,9 +15,33 @@ final class Contexts {
     private Contexts() {}
 
     static InternalMockProcessorContext<Object, Object> in(File folder) {
+        return of(folder, new TaskId(0, 0), "mock-changelog");
+    }
+
+    /** The thread that keeps global stores. */
+    static InternalMockProcessorContext<Object, Object> global(File folder) {
+        return of(folder, new TaskId(-1, -1), "mock-changelog");
+    }
+
+    /** A task whose stores have no changelog. */
+    static InternalMockProcessorContext<Object, Object> withoutChangelog(File folder) {
+        return of(folder, new TaskId(0, 0), null);
+    }
+
+    private static InternalMockProcessorContext<Object, Object> of(File folder, TaskId task, String changelog) {
         StreamsConfig configuration = new StreamsConfig(StreamsTestUtils.getStreamsConfig());
         InternalMockProcessorContext<Object, Object> context =
-                new InternalMockProcessorContext<>(folder, Serdes.Bytes(), Serdes.ByteArray(), configuration);
+                new InternalMockProcessorContext<>(folder, Serdes.Bytes(), Serdes.ByteArray(), configuration) {
+                    @Override
+                    public TaskId taskId() {
+                        return task;
+                    }
+
+                    @Override
+                    public String changelogFor(String store) {
+                        return changelog;
+                    }
+                };
         process(context, 0);
         return context;
     }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,27 +23,25 @@ class KillTest {
     @Test
     void afterAKillTheStoresHaveTheirLastCommit() throws Exception {
         Random random = new Random(7);
-        long counts = -1;
-        long windows = -1;
+        long last = -1;
         for (int kill = 0; kill < KILLS; kill++) {
             Progress progress = runAndKill(kill, random.nextInt(15));
             Victim victim = Victim.in(folder.toFile());
             long countsNow = victim.last(victim.counts.committedOffset(Victim.CHANGELOG));
             long windowsNow = victim.last(victim.windows.committedOffset(Victim.CHANGELOG));
             String what = "kill " + kill + " after " + progress;
-            assertTrue(countsNow >= Math.max(counts, progress.committed) && windowsNow >= Math.max(windows, progress.committed), what);
-            assertTrue(countsNow <= Math.max(counts, progress.begun) && windowsNow <= Math.max(windows, progress.begun), what);
-            assertEquals(Victim.model(countsNow), victim.contents(), what);
-            // A kill between both commits leaves the windows behind, and then their later steps are made again.
-            if (windowsNow == countsNow) {
-                assertEquals(Victim.windowModel(windowsNow), victim.windowContents(), what);
+            long manyNow = victim.last(victim.many.committedOffset(Victim.CHANGELOG));
+            for (long now : List.of(countsNow, windowsNow, manyNow)) {
+                assertTrue(now >= Math.max(last, progress.committed) && now <= Math.max(last, progress.begun), what);
             }
+            assertEquals(Victim.model(countsNow), victim.contents(), what);
+            assertEquals(Victim.windowModel(windowsNow), victim.windowContents(), what);
+            assertEquals(Victim.manyModel(manyNow), victim.manyContents(), what);
             victim.close();
-            counts = countsNow;
-            windows = windowsNow;
-            if (countsNow != windowsNow) {
-                counts = -1;
-                windows = -1;
+            last = countsNow;
+            // After a kill between two commits of one step the stores begin anew: the steps of all of them are the same.
+            if (countsNow != windowsNow || countsNow != manyNow) {
+                last = -1;
                 deleteStores();
             }
         }

@@ -2,6 +2,7 @@ package io.windrow.kafka.streams;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
@@ -12,9 +13,14 @@ import java.util.Random;
 import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.DslStoreFormat;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers;
+import org.apache.kafka.streams.state.DslSessionParams;
+import org.apache.kafka.streams.state.DslWindowParams;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -169,10 +175,55 @@ class LikeRocksTest {
         });
     }
 
+    /** Stores for results that come when a window closes give them in the order of time, and those of a key as others. */
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2})
+    void windowStoresByTime(long seed) {
+        random = new Random(seed);
+        DslWindowParams parameters = new DslWindowParams(
+                "store", Duration.ofHours(2), SIZE, false, EmitStrategy.onWindowClose(), seed == 1, DslStoreFormat.TIMESTAMPED);
+        WindowStore<Bytes, byte[]> own = new WindrowStoreSuppliers().windowStore(parameters).get();
+        WindowStore<Bytes, byte[]> rocks = new RocksDBDslStoreSuppliers().windowStore(parameters).get();
+        compared(own, rocks, () -> {
+            Bytes key = key();
+            long from = time();
+            long to = from + random.nextInt(400_000);
+            byte[] value = value();
+            own.put(key, value, from);
+            rocks.put(key, value, from);
+            same(own, rocks, store -> store.fetch(key, from, to));
+            same(own, rocks, store -> store.backwardFetch(key, from, to));
+            same(own, rocks, store -> store.fetchAll(from, to));
+            same(own, rocks, store -> store.backwardFetchAll(from, to));
+            same(own, rocks, WindowStore::all);
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2})
+    void sessionStoresByTime(long seed) {
+        random = new Random(seed);
+        DslSessionParams parameters = new DslSessionParams("store", Duration.ofHours(2), EmitStrategy.onWindowClose());
+        SessionStore<Bytes, byte[]> own = new WindrowStoreSuppliers().sessionStore(parameters).get();
+        SessionStore<Bytes, byte[]> rocks = new RocksDBDslStoreSuppliers().sessionStore(parameters).get();
+        compared(own, rocks, () -> {
+            Bytes key = key();
+            long start = time();
+            // Many of them end at one time.
+            long end = start + 30_000 - start % 10_000;
+            byte[] value = value();
+            Windowed<Bytes> session = new Windowed<>(key, new SessionWindow(start, end));
+            own.put(session, value);
+            rocks.put(session, value);
+            same(own, rocks, store -> store.findSessions(start, start + 100_000));
+            same(own, rocks, store -> store.findSessions(key, start - 20_000, end));
+        });
+    }
+
     private void compared(StateStore own, StateStore rocks, Runnable step) {
         for (StateStore store : new StateStore[] {own, rocks}) {
             Path task = folder.resolve(store == own ? "own" : "rocks");
-            Folders.create(task);
+            assertTrue(task.toFile().isDirectory() || task.toFile().mkdirs());
             store.init(Contexts.in(task.toFile()), store);
         }
         for (int i = 0; i < 600; i++) {

@@ -22,12 +22,18 @@ import org.apache.kafka.streams.state.WindowStore;
 final class Victim {
     static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final Duration RETENTION = Duration.ofMinutes(10);
+    private static final int MANY_OF_A_STEP = 60;
+    private static final int MANY_KEYS = 50_000;
 
     final KeyValueStore<Bytes, byte[]> counts = WindrowStores.keyValueStore("counts").get();
     final WindowStore<Bytes, byte[]> windows =
             WindrowStores.windowStore("windows", RETENTION, Duration.ofMinutes(1), true).get();
 
+    /** More keys are written between two commits than have records of what they were, most often. */
+    final KeyValueStore<Bytes, byte[]> many = WindrowStores.keyValueStore("many").get();
+
     private Victim(File folder) {
+        many.init(Contexts.in(folder), many);
         counts.init(Contexts.in(folder), counts);
         windows.init(Contexts.in(folder), windows);
     }
@@ -44,10 +50,14 @@ final class Victim {
             Change change = Change.of(step);
             victim.counts.put(key(change.key), change.value);
             victim.windows.put(key(change.key), ByteBuffer.allocate(4).putInt(step).array(), change.time);
+            for (int i = 0; i < MANY_OF_A_STEP; i++) {
+                victim.many.put(manyKey(step, i), ByteBuffer.allocate(4).putInt(step).array());
+            }
             if (random.nextInt(200) == 0) {
                 System.out.println("begins " + step);
                 victim.counts.commit(Map.of(CHANGELOG, (long) step));
                 victim.windows.commit(Map.of(CHANGELOG, (long) step));
+                victim.many.commit(Map.of(CHANGELOG, (long) step));
                 System.out.println("committed " + step);
             }
         }
@@ -111,7 +121,31 @@ final class Victim {
         return steps;
     }
 
+    private static Bytes manyKey(int step, int i) {
+        return key("many " + (step * MANY_OF_A_STEP + i) * 7919L % MANY_KEYS);
+    }
+
+    /** The last step that has written each of the many keys. */
+    static Map<Bytes, Integer> manyModel(long last) {
+        Map<Bytes, Integer> model = new TreeMap<>();
+        for (int step = 0; step <= last; step++) {
+            for (int i = 0; i < MANY_OF_A_STEP; i++) {
+                model.put(manyKey(step, i), step);
+            }
+        }
+        return model;
+    }
+
+    Map<Bytes, Integer> manyContents() {
+        Map<Bytes, Integer> contents = new TreeMap<>();
+        try (KeyValueIterator<Bytes, byte[]> all = many.all()) {
+            all.forEachRemaining(it -> contents.put(it.key, ByteBuffer.wrap(it.value).getInt()));
+        }
+        return contents;
+    }
+
     void close() {
+        many.close();
         counts.close();
         windows.close();
     }

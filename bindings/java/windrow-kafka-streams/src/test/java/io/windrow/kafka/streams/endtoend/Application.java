@@ -1,103 +1,105 @@
 package io.windrow.kafka.streams.endtoend;
 
 import java.time.Duration;
+import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
-import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
-import org.apache.kafka.streams.kstream.KGroupedStream;
-import org.apache.kafka.streams.kstream.KStream;
-import org.apache.kafka.streams.kstream.KTable;
-import org.apache.kafka.streams.kstream.Materialized;
-import org.apache.kafka.streams.kstream.SessionWindows;
-import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.StateRestoreListener;
+import org.slf4j.LoggerFactory;
 
 /**
- * An application that processes exactly once: it counts events by key, by window and by session, and joins a table of the last
- * events with that of the counts. It runs until it is killed, or ends cleanly when its input ends.
+ * An application that processes exactly once, with one of the {@link Topologies}. It says when it changes its state and what it
+ * has restored by then. It runs until it is killed, or ends cleanly when its input ends.
  */
 public final class Application {
-    static final String ID = "end-to-end";
-    static final String EVENTS = "events";
-    static final String COUNTS = "counts";
-    static final String WINDOWS = "windows";
-    static final String SESSIONS = "sessions";
-    static final String JOINED = "joined";
-    static final Duration WINDOW = Duration.ofSeconds(10);
-    static final Duration GAP = Duration.ofSeconds(5);
-    private static final Duration GRACE = Duration.ofMinutes(1);
-
     private Application() {}
 
-    /** Its arguments: the broker, the folder of its state, and the class of the stores. */
-    public static void main(String[] arguments) throws Exception {
-        Properties properties = new Properties();
-        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, ID);
-        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
-        properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
-        properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, arguments[2]);
-        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
-        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
-        properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
-        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 100_000);
-        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
-        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), 2_000);
-        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), 500);
+    static Arguments arguments(String... given) {
+        return new Arguments(
+                given, "broker=", "id=", "state=", "stores=", "topology=all", "copies=1", "threads=2", "standbys=0", "member=", "timeout=10000");
+    }
 
-        KafkaStreams streams = new KafkaStreams(topology(), properties);
-        AtomicLong restored = new AtomicLong();
-        streams.setGlobalStateRestoreListener(new Restores(restored));
+    public static void main(String[] given) throws Exception {
+        Arguments arguments = arguments(given);
+        // Who reads the log for warnings sees that it has them.
+        LoggerFactory.getLogger(Application.class).warn("begins");
+        KafkaStreams streams = new KafkaStreams(
+                Topologies.of(arguments.text("topology"), arguments.number("copies")), properties(arguments));
+        Restores restores = new Restores();
+        streams.setGlobalStateRestoreListener(restores);
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();
             return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
         });
-        streams.setStateListener((now, before) -> System.out.println("state " + now));
+        streams.setStateListener((now, before) -> System.out.println("state " + now + " " + restores));
         streams.start();
         while (System.in.read() >= 0) {
             // The end of the input is that of the application.
         }
-        System.out.println("restored " + restored.get());
+        System.out.println("ends " + restores);
         streams.close(Duration.ofSeconds(60));
     }
 
-    private record Restores(AtomicLong restored) implements StateRestoreListener {
-        @Override
-        public void onRestoreStart(TopicPartition changelog, String store, long first, long end) {}
+    private static Properties properties(Arguments arguments) {
+        Properties properties = new Properties();
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments.text("id"));
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.text("broker"));
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments.text("state"));
+        properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, arguments.text("stores"));
+        properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, arguments.number("threads"));
+        properties.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, arguments.number("standbys"));
+        properties.put(StreamsConfig.STATE_CLEANUP_DELAY_MS_CONFIG, Duration.ofDays(1).toMillis());
+        properties.put(StreamsConfig.PROBING_REBALANCE_INTERVAL_MS_CONFIG, 60_000);
+        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 100_000);
+        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
+        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), arguments.number("timeout"));
+        properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), 500);
+        if (!arguments.text("member").isEmpty()) {
+            properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), arguments.text("member"));
+        }
+        return properties;
+    }
+
+    /** How many records were restored so far, and in what time. */
+    private static final class Restores implements StateRestoreListener {
+        private final AtomicLong records = new AtomicLong();
+        private final Map<TopicPartition, Long> running = new ConcurrentHashMap<>();
+        private volatile long began;
+        private volatile long ended;
 
         @Override
-        public void onBatchRestored(TopicPartition changelog, String store, long last, long count) {
-            restored.addAndGet(count);
+        public void onRestoreStart(TopicPartition changelog, String store, long first, long end) {
+            if (began == 0) {
+                began = System.nanoTime();
+                ended = began;
+            }
+            running.put(changelog, first);
         }
 
         @Override
-        public void onRestoreEnd(TopicPartition changelog, String store, long total) {}
-    }
+        public void onBatchRestored(TopicPartition changelog, String store, long last, long count) {
+            records.addAndGet(count);
+        }
 
-    private static Topology topology() {
-        StreamsBuilder builder = new StreamsBuilder();
-        KStream<String, String> events = builder.stream(EVENTS);
-        KGroupedStream<String, String> groups = events.groupByKey();
-        KTable<String, Long> counts = groups.count(Materialized.as("counts-store"));
-        counts.toStream().mapValues(String::valueOf).to(COUNTS);
-        groups.windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, GRACE)).count(Materialized.as("windows-store")).toStream()
-                .map((key, count) -> org.apache.kafka.streams.KeyValue.pair(
-                        key.key() + "@" + key.window().start(), String.valueOf(count)))
-                .to(WINDOWS);
-        groups.windowedBy(SessionWindows.ofInactivityGapAndGrace(GAP, GRACE)).count(Materialized.as("sessions-store")).toStream()
-                .map((key, count) -> org.apache.kafka.streams.KeyValue.pair(
-                        key.key() + "@" + key.window().start() + "-" + key.window().end(),
-                        count == null ? null : String.valueOf(count)))
-                .to(SESSIONS);
-        KTable<String, String> last = events.toTable(Materialized.as("last-store"));
-        last.join(counts, (value, count) -> value + " of " + count, Materialized.as("joined-store")).toStream().to(JOINED);
-        return builder.build();
+        @Override
+        public void onRestoreEnd(TopicPartition changelog, String store, long total) {
+            ended = System.nanoTime();
+            running.remove(changelog);
+        }
+
+        @Override
+        public String toString() {
+            return "restored " + records + " in " + (ended - began) / 1_000_000;
+        }
     }
 }

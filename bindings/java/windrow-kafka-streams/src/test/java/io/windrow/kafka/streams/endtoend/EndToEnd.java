@@ -1,179 +1,253 @@
 package io.windrow.kafka.streams.endtoend;
 
 import io.windrow.kafka.streams.WindrowStoreSuppliers;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.StringDeserializer;
-import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Runs the application against a broker, kills it while it restores and while it works, ends it cleanly, and compares what it
- * has written with a plain computation over the same events.
+ * Runs the application against a broker in one or more instances, kills them while they restore and while they work, ends
+ * them cleanly, and compares what they have written with a plain computation over the same events.
  */
 public final class EndToEnd {
-    private static final int PARTITIONS = 2;
-    private static final int EVENTS_OF_A_ROUND = 3_000;
+    private static final String APPLICATION = "end-to-end";
+    private static final int CUSTOMERS = 50;
+    private static final String MARKER = "marker";
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
+    private final Arguments arguments;
     private final Random random;
     private final Path folder;
-    private final Broker broker;
-    private final Expected expected = new Expected();
+    private final Cluster cluster;
+    private final Expected expected;
+    private final Running[] instances;
+    private final Set<Path> markers = new TreeSet<>();
+    private int starts;
     /** Brokers remove what is old. */
     private long time = System.currentTimeMillis();
 
-    private EndToEnd(Path folder, long seed, int port) throws IOException, InterruptedException {
-        this.folder = folder;
-        this.random = new Random(seed);
-        this.broker = new Broker(folder.resolve("broker"), port);
+    private EndToEnd(Arguments arguments) throws IOException, InterruptedException {
+        this.arguments = arguments;
+        this.folder = Path.of(arguments.text("folder"));
+        this.random = new Random(arguments.number("seed"));
+        this.cluster = new Cluster(folder.resolve("broker"), arguments.number("port"), arguments.number("partitions"));
+        this.expected = new Expected(arguments.number("partitions"));
+        this.instances = new Running[arguments.number("instances")];
     }
 
-    /** Its arguments: a folder that does not exist, a seed, how often the application is killed, and a port. */
-    public static void main(String[] arguments) throws Exception {
-        Path folder = Path.of(arguments[0]);
-        EndToEnd run = new EndToEnd(folder, Long.parseLong(arguments[1]), Integer.parseInt(arguments[3]));
+    public static void main(String[] given) throws Exception {
+        Arguments arguments = new Arguments(
+                given, "folder=", "seed=1", "kills=5", "instances=1", "copies=1", "partitions=2", "threads=2", "standbys=0",
+                "events=3000", "keys=200", "port=29092");
+        System.out.println(arguments);
+        EndToEnd run = new EndToEnd(arguments);
         try {
-            run.run(Integer.parseInt(arguments[2]));
+            run.run();
         } finally {
-            run.broker.close();
+            Stream.of(run.instances).filter(it -> it != null).forEach(Running::close);
+            run.cluster.close();
         }
     }
 
-    private void run(int kills) throws Exception {
-        createTopics();
-        for (int kill = 1; kill <= kills; kill++) {
-            produce();
-            try (Running application = new Running()) {
-                // Sometimes before it runs, that is while it restores.
-                if (random.nextInt(3) > 0) {
-                    application.await("state RUNNING");
-                }
-                Thread.sleep(random.nextInt(3_000));
-                application.kill();
+    private void run() throws Exception {
+        cluster.createTopics(List.of(Topologies.EVENTS, Topologies.ORDERS, Topologies.CUSTOMERS));
+        cluster.createTopics(new ArrayList<>(expected.results().keySet()));
+        for (int kill = 1; kill <= arguments.number("kills"); kill++) {
+            round();
+        }
+        produce();
+        for (int i = 0; i < instances.length; i++) {
+            start(i);
+        }
+        awaitResults();
+        // More events, so that it is known when each task works after the clean end.
+        end("after the last kill");
+        produce();
+        for (int i = 0; i < instances.length; i++) {
+            start(i);
+        }
+        awaitResults();
+        String restored = end("after a clean end");
+        check(instances.length > 1 || restored.startsWith("restored 0 "), "a clean restart restores nothing");
+        compare().forEach((topic, wrong) -> check(false, topic + " has no other results at the end: " + wrong));
+        checkFolders();
+        System.out.println("passed: " + arguments.number("kills") + " kills, " + expected.size() + " events");
+    }
+
+    /** Starts instances, kills one while it restores or works, or ends it. */
+    private void round() throws Exception {
+        produce();
+        int victim = random.nextInt(instances.length);
+        start(victim);
+        for (int i = 0; i < instances.length; i++) {
+            if (random.nextBoolean()) {
+                start(i);
             }
         }
-        produce();
-        try (Running application = new Running()) {
-            awaitEnd();
-            application.end();
-            System.out.println("after the last kill: " + application.await("restored "));
+        // Sometimes before it runs, that is while it restores.
+        if (random.nextInt(3) > 0) {
+            cluster.awaitEnd(APPLICATION, Topologies.CUSTOMERS, PATIENCE);
         }
-        // More events, so that it is known when each task works.
-        produce();
-        try (Running application = new Running()) {
-            awaitEnd();
-            application.end();
-            String restored = application.await("restored ");
-            System.out.println("after a clean end: " + restored);
-            check(restored.equals("restored 0"), "a clean restart restores nothing");
+        TimeUnit.MILLISECONDS.sleep(random.nextInt(5_000));
+        mark();
+        if (random.nextInt(5) == 0) {
+            instances[victim].end();
+        } else {
+            instances[victim].kill();
         }
-        compare(Application.COUNTS, expected.counts());
-        compare(Application.WINDOWS, expected.windows());
-        compare(Application.SESSIONS, expected.sessions());
-        compare(Application.JOINED, expected.joined());
-        String log = Files.readString(errors());
-        check(!log.contains("TaskCorruptedException"), "no task was wiped");
-        System.out.println("passed: " + kills + " kills, " + expected.size() + " events");
+        instances[victim] = null;
     }
 
-    private void createTopics() throws Exception {
-        List<String> names = List.of(
-                Application.EVENTS, Application.COUNTS, Application.WINDOWS, Application.SESSIONS, Application.JOINED);
-        try (Admin admin = admin()) {
-            admin.createTopics(names.stream().map(name -> new NewTopic(name, PARTITIONS, (short) 1)).toList()).all().get();
+    private void start(int instance) throws IOException {
+        if (instances[instance] == null) {
+            starts++;
+            instances[instance] = new Running(log(), "256m", Application.arguments(
+                    "broker=" + cluster.address(),
+                    "id=" + APPLICATION,
+                    "state=" + folder.resolve("state " + instance),
+                    "stores=" + WindrowStoreSuppliers.class.getName(),
+                    "copies=" + arguments.number("copies"),
+                    "threads=" + arguments.number("threads"),
+                    "standbys=" + arguments.number("standbys"),
+                    "timeout=3000").all());
         }
     }
 
-    private Admin admin() {
-        return Admin.create(Map.of("bootstrap.servers", broker.address()));
+    private String end(String when) throws Exception {
+        mark();
+        String said = "";
+        for (int i = 0; i < instances.length; i++) {
+            said = instances[i].end();
+            instances[i] = null;
+            System.out.println(when + ": instance " + i + " " + said + " ms");
+        }
+        return said;
     }
 
     private void produce() {
-        Map<String, Object> settings = Map.of("bootstrap.servers", broker.address());
-        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
-            for (int i = 0; i < EVENTS_OF_A_ROUND; i++) {
+        try (var producer = cluster.producer()) {
+            // All customers are there from the beginning. Kafka's join has a race: it drops the answer that deletes a result if
+            // the order has changed meanwhile, and gives none for a new order whose customer is missing.
+            for (int i = 0; i < CUSTOMERS && expected.size() == 0; i++) {
+                customer(producer, "customer " + i, "first name");
+            }
+            for (int i = 0; i < arguments.number("events"); i++) {
                 time += random.nextInt(20);
                 long at = time - random.nextInt(20_000);
-                String key = "key " + random.nextInt(200);
+                String key = "key " + random.nextInt(arguments.number("keys"));
                 String value = "event " + expected.size();
-                expected.add(key, value, at);
-                producer.send(new ProducerRecord<>(Application.EVENTS, null, at, key, value));
+                expected.event(key, value, at);
+                producer.send(new ProducerRecord<>(Topologies.EVENTS, null, at, key, value));
+                if (random.nextInt(5) == 0) {
+                    String order = random.nextInt(10) == 0 ? null : customer() + "|order " + expected.size();
+                    expected.order(key, order, at);
+                    producer.send(new ProducerRecord<>(Topologies.ORDERS, null, at, key, order));
+                }
+                if (random.nextInt(20) == 0) {
+                    customer(producer, customer(), "name " + expected.size());
+                }
             }
         }
     }
 
-    /** Waits until the application has committed all events. */
-    private void awaitEnd() throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.MINUTES.toNanos(3);
-        try (Admin admin = admin()) {
-            while (true) {
-                var committed = admin.listConsumerGroupOffsets(Application.ID).partitionsToOffsetAndMetadata().get();
-                Set<TopicPartition> events = committed.keySet().stream()
-                        .filter(it -> it.topic().equals(Application.EVENTS)).collect(Collectors.toSet());
-                if (events.size() == PARTITIONS) {
-                    var ends = admin.listOffsets(events.stream().collect(
-                            Collectors.toMap(it -> it, it -> OffsetSpec.latest()))).all().get();
-                    if (events.stream().allMatch(it -> committed.get(it).offset() >= ends.get(it).offset())) {
-                        return;
-                    }
-                }
-                check(System.nanoTime() < deadline, "the application comes to the end of its events: " + committed);
-                Thread.sleep(200);
-            }
-        }
+    private void customer(KafkaProducer<String, String> producer, String customer, String name) {
+        expected.customer(customer, name);
+        producer.send(new ProducerRecord<>(Topologies.CUSTOMERS, null, time, customer, name));
     }
 
-    /** Compares the last value of each key with what is expected. */
-    private void compare(String topic, Map<String, String> expected) {
-        Map<String, String> found = new TreeMap<>();
-        Map<String, Object> settings = Map.of("bootstrap.servers", broker.address(), "isolation.level", "read_committed");
-        try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-            List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                    .map(it -> new TopicPartition(topic, it.partition())).toList();
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-            while (partitions.stream().anyMatch(it -> consumer.position(it) < ends.get(it))) {
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(200))) {
-                    if (record.value() == null) {
-                        found.remove(record.key());
-                    } else {
-                        found.put(record.key(), record.value());
+    private String customer() {
+        return "customer " + random.nextInt(CUSTOMERS);
+    }
+
+    private void awaitResults() throws Exception {
+        cluster.awaitEnd(APPLICATION, Topologies.EVENTS, PATIENCE);
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        for (Map<String, String> wrong = compare(); !wrong.isEmpty(); wrong = compare()) {
+            check(System.nanoTime() < deadline, "all topics have the results of a plain computation: " + wrong);
+            TimeUnit.SECONDS.sleep(1);
+        }
+        expected.results().forEach((topic, results) ->
+                System.out.println(topic + ": " + results.size() * arguments.number("copies") + " results are equal"));
+    }
+
+    /** What differs, by topic. */
+    private Map<String, String> compare() {
+        Map<String, String> wrong = new TreeMap<>();
+        expected.results().forEach((topic, results) -> {
+            List<ConsumerRecord<String, String>> records = cluster.read(topic);
+            Map<String, String> found = Cluster.last(records);
+            Map<String, String> differences = new TreeMap<>();
+            for (int copy = 0; copy < arguments.number("copies"); copy++) {
+                String prefix = copy + " ";
+                results.forEach((key, value) -> {
+                    String result = found.remove(prefix + key);
+                    if (!value.equals(result)) {
+                        differences.put(prefix + key, value + ", but was " + result);
                     }
+                });
+            }
+            found.keySet().forEach(key -> differences.put(key, "not expected"));
+            if (topic.equals(Topologies.PAIRS) || topic.equals(Topologies.VERSIONS)) {
+                int twice = records.size() - (int) records.stream().map(ConsumerRecord::key).distinct().count();
+                if (twice > 0) {
+                    differences.put("records", twice + " came twice");
                 }
             }
-        }
-        Map<String, String> wrong = new HashMap<>();
-        expected.forEach((key, value) -> {
-            if (!value.equals(found.get(key))) {
-                wrong.put(key, value + ", but was " + found.get(key));
+            if (!differences.isEmpty()) {
+                String some = differences.entrySet().stream().limit(5).toList().toString();
+                wrong.put(topic, differences.size() + " differ, " + some);
             }
         });
-        found.keySet().stream().filter(key -> !expected.containsKey(key)).forEach(key -> wrong.put(key, "not expected"));
-        check(wrong.isEmpty(), topic + " has the results of a plain computation: " + wrong.size() + " differ, " + wrong);
-        System.out.println(topic + ": " + found.size() + " results are equal");
+        return wrong;
+    }
+
+    /** Puts a file into the folder of each task. It is there until somebody removes the folder. */
+    private void mark() throws IOException {
+        checkMarkers();
+        for (Path task : tasks()) {
+            Path marker = task.resolve(MARKER);
+            if (markers.add(marker)) {
+                Files.createFile(marker);
+            }
+        }
+    }
+
+    private void checkMarkers() {
+        markers.forEach(it -> check(Files.exists(it), "no task was wiped: " + it));
+    }
+
+    private List<Path> tasks() throws IOException {
+        List<Path> tasks = new ArrayList<>();
+        for (int i = 0; i < instances.length; i++) {
+            Path state = folder.resolve("state " + i).resolve(APPLICATION);
+            if (Files.exists(state)) {
+                try (Stream<Path> found = Files.list(state)) {
+                    found.filter(it -> it.getFileName().toString().matches("\\d+_\\d+")).forEach(tasks::add);
+                }
+            }
+        }
+        return tasks;
+    }
+
+    private void checkFolders() throws IOException {
+        check(markers.size() >= arguments.number("partitions"), "each task has a folder");
+        checkMarkers();
+        List<String> log = Files.readAllLines(log());
+        check(log.stream().filter(it -> it.contains("WARN") && it.contains("begins")).count() == starts, "the log has warnings");
+        check(log.stream().noneMatch(it -> it.contains("TaskCorruptedException")), "no task was corrupted");
     }
 
     private static void check(boolean holds, String what) {
@@ -182,62 +256,7 @@ public final class EndToEnd {
         }
     }
 
-    private Path errors() {
+    private Path log() {
         return folder.resolve("application.log");
-    }
-
-    /** The application in a process of its own. */
-    private final class Running implements AutoCloseable {
-        private final Process process = start();
-        private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
-
-        Running() {
-            Thread reader = new Thread(() -> {
-                try (var output = new BufferedReader(new InputStreamReader(process.getInputStream()))) {
-                    output.lines().forEach(lines::add);
-                } catch (IOException | UncheckedIOException ended) {
-                    lines.add("end of the output");
-                }
-            });
-            reader.setDaemon(true);
-            reader.start();
-        }
-
-        private Process start() {
-            try {
-                return Processes.javaWithOutput(
-                        errors(), "256m", Application.class.getName(), broker.address(),
-                        folder.resolve("state").toString(), WindrowStoreSuppliers.class.getName());
-            } catch (IOException error) {
-                throw new UncheckedIOException(error);
-            }
-        }
-
-        /** The next line that begins so. */
-        String await(String beginning) throws InterruptedException {
-            while (true) {
-                String line = lines.poll(3, TimeUnit.MINUTES);
-                check(line != null, "the application says \"" + beginning + "\" in time");
-                if (line.startsWith(beginning)) {
-                    return line;
-                }
-                check(!line.equals("state ERROR"), "the application runs");
-            }
-        }
-
-        void kill() throws InterruptedException {
-            process.toHandle().destroyForcibly();
-            process.waitFor();
-        }
-
-        void end() throws IOException, InterruptedException {
-            process.getOutputStream().close();
-            check(process.waitFor(2, TimeUnit.MINUTES), "the application ends");
-        }
-
-        @Override
-        public void close() {
-            process.toHandle().destroyForcibly();
-        }
     }
 }

@@ -1,48 +1,47 @@
-//! Statistics in the text format of Prometheus: for each metric a HELP line, a TYPE line and samples.
+//! The metrics of the Prometheus text, and where their values are.
 //!
-//! The metrics are in tables, one for each thing that is measured: the database, a keyspace, a level.
-//! Sizes are in bytes. A counter ends in `_total` and counts since the database was created. The present
-//! state is a gauge. Counters of reads, stalls and memory are left out: each command opens the database
-//! itself, so they would count only the command.
+//! The metrics are in tables, one for each thing that is measured: the life of the database, its present state, the
+//! process that has it open, a keyspace, a level. Sizes are in bytes. A counter ends in `_total`. The present state is a gauge.
 //!
-//! Concurrency: none; no state.
+//! Concurrency: none; constants.
 
-use std::fmt::Display;
-
-use windrow::{KeyspaceStats, LevelIoStats, LevelStats, LifetimeStats, Stats};
+use crate::base::{LevelIoStats, LifetimeStats};
+use crate::engine::admin::stats::{JobStats, KeyspaceStats, LevelStats, StallStats, Stats};
+use crate::engine::throttling::memory::MemoryUse;
 
 /// What Prometheus may do with a metric.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Counter,
     Gauge,
+    Histogram,
 }
 
 /// A number of `T`.
-struct Metric<T: 'static> {
-    kind: Kind,
-    name: &'static str,
-    help: &'static str,
-    value: fn(&T) -> f64,
+pub(super) struct Metric<T: 'static> {
+    pub(super) kind: Kind,
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) value: fn(&T) -> f64,
 }
 
 /// Numbers of `T` under one name, distinguished by a label.
-struct Split<T: 'static> {
-    kind: Kind,
-    name: &'static str,
-    help: &'static str,
-    label: &'static str,
-    parts: &'static [Part<T>],
+pub(super) struct Split<T: 'static> {
+    pub(super) kind: Kind,
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) label: &'static str,
+    pub(super) parts: &'static [Part<T>],
 }
 
 /// The value of a label, and its number.
-type Part<T> = (&'static str, fn(&T) -> f64);
+pub(super) type Part<T> = (&'static str, fn(&T) -> f64);
 
 /// A table of metrics. A row is a kind, a name, a field and a help text.
 macro_rules! metrics {
     ($table:ident of $of:ty:
      $($kind:ident $name:literal $($field:ident).+, $help:literal;)*) => {
-        const $table: &[Metric<$of>] = &[$(Metric {
+        pub(super) const $table: &[Metric<$of>] = &[$(Metric {
             kind: Kind::$kind,
             name: $name,
             help: $help,
@@ -55,7 +54,7 @@ macro_rules! metrics {
 macro_rules! split {
     ($table:ident of $of:ty: $kind:ident $name:literal by $label:literal, $help:literal;
      $($part:literal $field:ident;)*) => {
-        const $table: Split<$of> = Split {
+        pub(super) const $table: Split<$of> = Split {
             kind: Kind::$kind,
             name: $name,
             help: $help,
@@ -149,12 +148,91 @@ metrics! { DATABASE of Stats:
     Gauge "windrow_reserve_bytes" reserve_bytes, "Bytes of disk that the reserve keeps back.";
 }
 
-const DISK_FULL: Metric<Stats> = Metric {
+pub(super) const DISK_FULL: Metric<Stats> = Metric {
     kind: Kind::Gauge,
     name: "windrow_disk_full",
     help: "1 if the disk is full, so that entries can be removed, but not added; else 0.",
     value: |stats| f64::from(u8::from(stats.is_disk_full)),
 };
+
+metrics! { OPENED of Stats:
+    Counter "windrow_gets_total" gets, "Point reads since the open.";
+    Counter "windrow_seeks_total" seeks, "Moves of cursors to a key or to an end, since the open.";
+    Counter "windrow_passed_entries_total" entries_passed,
+        "Entries that cursors passed without showing them, since the open.";
+    Counter "windrow_visited_runs_total" runs_visited,
+        "Sorted runs of tables that seeks visited, since the open.";
+    Counter "windrow_block_reads_total" block_reads, "Blocks that reads used, since the open.";
+    Counter "windrow_block_loads_total" block_loads,
+        "Blocks that reads had to load or verify first, since the open.";
+    Counter "windrow_block_loaded_bytes_total" block_load_bytes, "Bytes of these blocks.";
+    Counter "windrow_filter_piece_loads_total" filter_piece_loads,
+        "Pieces of filters that reads had to load or verify first, since the open.";
+    Counter "windrow_filter_probes_total" filter_probes, "Filters probed, since the open.";
+    Counter "windrow_filter_rejects_total" filter_rejects,
+        "Filters that excluded the key, since the open.";
+    Counter "windrow_filter_false_positives_total" filter_false_positives,
+        "Filters that passed a key that the run did not hold, since the open.";
+    Counter "windrow_transient_log_value_reads_total" transient_log_reads,
+        "Values that reads took from transient logs, since the open.";
+    Counter "windrow_value_log_value_reads_total" value_log_reads,
+        "Values that reads took from value logs, since the open.";
+    Counter "windrow_prefetched_values_total" values_prefetched,
+        "Values that scans requested from the system in advance, since the open.";
+    Gauge "windrow_memory_budget_bytes" memory.budget, "The limit of the memory of the database; 0 for none.";
+}
+
+split! { MEMORY of MemoryUse: Gauge "windrow_memory_bytes" by "purpose",
+    "Bytes of memory that the database takes, by purpose.";
+    "memtables" memtables;
+    "block_cache" block_cache;
+    "tables" tables;
+    "cursors" cursors;
+    "jobs" jobs;
+    "transactions" transactions;
+}
+
+metrics! { STALLS of StallStats:
+    Counter "windrow_stall_delays_total" delays,
+        "Delays of writers of at least a millisecond, by cause, since the open.";
+    Counter "windrow_stall_stops_total" stops,
+        "Waits of writers for a job, and writes that were refused, by cause, since the open.";
+}
+
+metrics! { JOBS of JobStats:
+    Gauge "windrow_job_bytes" bytes, "Bytes of the files that a job which runs now replaces or appends to.";
+}
+
+pub(super) const JOB_SECONDS: Metric<JobStats> = Metric {
+    kind: Kind::Gauge,
+    name: "windrow_job_running_seconds",
+    help: "How long a job has run that runs now.",
+    value: |job| job.micros as f64 / 1e6,
+};
+
+pub(super) const STALL_SECONDS: Metric<StallStats> = Metric {
+    kind: Kind::Counter,
+    name: "windrow_stall_seconds_total",
+    help: "The time of delays and stops of writers, by cause, since the open.",
+    value: |stall| stall.micros as f64 / 1e6,
+};
+
+pub(super) const LONGEST_STALL: Metric<StallStats> = Metric {
+    kind: Kind::Gauge,
+    name: "windrow_longest_stall_seconds",
+    help: "The longest stall of a writer, by cause, since the open.",
+    value: |stall| stall.longest_micros as f64 / 1e6,
+};
+
+metrics! { KEYSPACE_READS of KeyspaceStats:
+    Counter "windrow_gets_answered_by_memtables_total" gets_answered_by_memtables,
+        "Gets that found a value in a memtable, since the open.";
+}
+
+metrics! { LEVEL_READS of LevelStats:
+    Counter "windrow_level_gets_answered_total" gets_answered,
+        "Gets that found a value in the level, since the open.";
+}
 
 metrics! { KEYSPACES of KeyspaceStats:
     Gauge "windrow_memtable_bytes" memtable_bytes, "Bytes in memtables.";
@@ -216,202 +294,4 @@ split! { READ of LevelIoStats: Counter "windrow_level_read_bytes_total" by "caus
     "consolidation" consolidation_read;
     "pointer_rewrite" pointer_rewrite_read;
     "transient_log" transient_logs_read;
-}
-
-/// Labels of a sample.
-type Labels<'a> = Vec<(&'static str, &'a str)>;
-
-/// All of `stats`, one metric after the other.
-pub(crate) fn text(stats: &Stats) -> String {
-    let numbers: Vec<String> = (0..=levels_most(stats))
-        .map(|level| level.to_string())
-        .collect();
-    let database = [(Vec::new(), stats)];
-    let lifetime = [(Vec::new(), &stats.lifetime)];
-    let keyspaces = stats.keyspaces.iter();
-    let keyspaces: Vec<(Labels<'_>, _)> = keyspaces
-        .map(|keyspace| (vec![("keyspace", keyspace.name.as_str())], keyspace))
-        .collect();
-    let mut levels: Vec<(Labels<'_>, &LevelStats)> = Vec::new();
-    for (labels, keyspace) in &keyspaces {
-        for level in &keyspace.levels {
-            let mut labels = labels.clone();
-            labels.push(("level", &numbers[level.level]));
-            levels.push((labels, level));
-        }
-    }
-    let io_stats: Vec<(Labels<'_>, _)> = levels
-        .iter()
-        .map(|(labels, level)| (labels.clone(), &level.lifetime_io_stats))
-        .collect();
-
-    let mut text = Text::default();
-    text.metrics(LIFETIME, &lifetime);
-    text.metrics(DATABASE, &database);
-    text.metrics(&[DISK_FULL], &database);
-    text.metrics(KEYSPACES, &keyspaces);
-    text.metrics(LEVELS, &levels);
-    text.split(&WRITTEN, &io_stats);
-    text.split(&READ, &io_stats);
-    text.0
-}
-
-/// The highest number of a level.
-fn levels_most(stats: &Stats) -> usize {
-    let levels = stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
-    levels.map(|level| level.level).max().unwrap_or(0)
-}
-
-/// The text so far.
-#[derive(Debug, Default)]
-struct Text(String);
-
-impl Text {
-    /// Each of `metrics` with a sample for each of `all`.
-    fn metrics<T>(&mut self, metrics: &[Metric<T>], all: &[(Labels<'_>, &T)]) {
-        for metric in metrics {
-            self.heading(metric.kind, metric.name, metric.help);
-            for (labels, of) in all {
-                self.sample(metric.name, labels, (metric.value)(of));
-            }
-        }
-    }
-
-    /// One metric with a sample for each part of each of `all`.
-    fn split<T>(&mut self, split: &Split<T>, all: &[(Labels<'_>, &T)]) {
-        self.heading(split.kind, split.name, split.help);
-        for (labels, of) in all {
-            for (part, value) in split.parts {
-                let mut labels = labels.clone();
-                labels.push((split.label, part));
-                self.sample(split.name, &labels, value(of));
-            }
-        }
-    }
-
-    fn heading(&mut self, kind: Kind, name: &str, help: &str) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-        };
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        let labels: Vec<_> = labels
-            .iter()
-            .map(|(label, text)| format!("{label}=\"{}\"", escape(text)))
-            .collect();
-        if labels.is_empty() {
-            self.line(format_args!("{name} {value}"));
-        } else {
-            self.line(format_args!("{name}{{{}}} {value}", labels.join(",")));
-        }
-    }
-
-    fn line(&mut self, line: impl Display) {
-        self.0 += &line.to_string();
-        self.0.push('\n');
-    }
-}
-
-/// The value of a label: backslashes, quotes and line ends escaped.
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn samples_follow_their_help_and_type() {
-        let mut stats = Stats::default();
-        stats.disk_bytes = 1234;
-        stats.lifetime.transient_log_bytes_written = 55;
-        stats.lifetime.transient_log_bytes_read = 44;
-        stats.lifetime.value_log_bytes = 66;
-        stats.lifetime.garbage_collections = 3;
-        stats.lifetime.gc_bytes_read = 77;
-        stats.lifetime.gc_bytes_written = 11;
-        stats.lifetime.gc_values_dropped = 9;
-        stats.is_disk_full = true;
-        for name in ["plain", "a \"quoted\\\nname"] {
-            let mut keyspace = KeyspaceStats::default();
-            keyspace.name = name.to_owned();
-            keyspace.transient_logs.files = 2;
-            keyspace.transient_logs.bytes = 33;
-            keyspace.transient_logs.live_bytes = 22;
-            keyspace.transient_logs.garbage_bytes = 10;
-            keyspace.value_logs.files = 1;
-            keyspace.value_logs.bytes = 66;
-            keyspace.value_logs.live_bytes = 5;
-            keyspace.value_logs.garbage_bytes = 61;
-            keyspace.discard_lists = 4;
-            keyspace.discard_list_bytes = 44;
-            for number in 0..3 {
-                let mut level = LevelStats::default();
-                level.level = number;
-                level.bytes = 10 + number as u64;
-                level.false_positive_reads = 0.25;
-                level.lifetime_io_stats.appended = 7;
-                keyspace.levels.push(level);
-            }
-            stats.keyspaces.push(keyspace);
-        }
-        let text = text(&stats);
-        let mut metric = "";
-        let mut seen = std::collections::BTreeSet::new();
-        let mut lines = text.lines();
-        while let Some(line) = lines.next() {
-            if let Some(help) = line.strip_prefix("# HELP ") {
-                metric = help.split(' ').next().unwrap();
-                assert!(seen.insert(metric), "{metric} exists twice");
-                let kind = lines.next().unwrap();
-                let is_counter = metric.ends_with("_total");
-                let expected = if is_counter { "counter" } else { "gauge" };
-                assert_eq!(kind, format!("# TYPE {metric} {expected}"));
-            } else {
-                let (sample, value) = line.rsplit_once(' ').unwrap();
-                assert_eq!(sample.split('{').next(), Some(metric));
-                assert!(value.parse::<f64>().unwrap().is_finite());
-            }
-        }
-        assert!(text.contains("\nwindrow_disk_bytes 1234\n"));
-        assert!(text.contains("\nwindrow_disk_full 1\n"));
-        assert!(
-            text.contains(
-                "windrow_level_false_positive_reads{keyspace=\"plain\",level=\"0\"} 0.25\n"
-            )
-        );
-        assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
-        for sample in [
-            "windrow_level_written_bytes_total{keyspace=\"plain\",level=\"1\",cause=\"append\"} 7",
-            "windrow_transient_log_written_bytes_total 55",
-            "windrow_transient_log_read_bytes_total 44",
-            "windrow_transient_log_files{keyspace=\"plain\"} 2",
-            "windrow_transient_log_bytes{keyspace=\"plain\"} 33",
-            "windrow_transient_log_live_bytes{keyspace=\"plain\"} 22",
-            "windrow_value_log_written_bytes_total 66",
-            "windrow_value_log_files{keyspace=\"plain\"} 1",
-            "windrow_value_log_bytes{keyspace=\"plain\"} 66",
-            "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
-            "windrow_garbage_collections_total 3",
-            "windrow_gc_read_bytes_total 77",
-            "windrow_gc_written_bytes_total 11",
-            "windrow_gc_dropped_values_total 9",
-            "windrow_discard_lists{keyspace=\"plain\"} 4",
-            "windrow_discard_list_bytes{keyspace=\"plain\"} 44",
-            "windrow_transient_log_garbage_bytes{keyspace=\"plain\"} 10",
-            "windrow_value_log_garbage_bytes{keyspace=\"plain\"} 61",
-        ] {
-            assert!(text.contains(&format!("\n{sample}\n")), "{text}");
-        }
-        let quoted = "windrow_memtables{keyspace=\"a \\\"quoted\\\\\\nname\"} 0\n";
-        assert!(text.contains(quoted), "{text}");
-        assert!(text.ends_with('\n'));
-    }
 }

@@ -1,0 +1,104 @@
+package io.windrow.kafka.streams.endtoend;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/** A broker, and what the programs do with it. */
+final class Cluster implements AutoCloseable {
+    private final Broker broker;
+    private final int partitions;
+
+    Cluster(Path folder, int port, int partitions) throws IOException, InterruptedException {
+        this.broker = new Broker(folder, port);
+        this.partitions = partitions;
+    }
+
+    String address() {
+        return broker.address();
+    }
+
+    void createTopics(List<String> names) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", address()))) {
+            admin.createTopics(names.stream().map(name -> new NewTopic(name, partitions, (short) 1)).toList()).all().get();
+        }
+    }
+
+    KafkaProducer<String, String> producer() {
+        return new KafkaProducer<>(Map.of("bootstrap.servers", address()), new StringSerializer(), new StringSerializer());
+    }
+
+    /** Waits until an application has committed all records of a topic that it reads. */
+    void awaitEnd(String application, String topic, Duration patience) throws Exception {
+        long deadline = System.nanoTime() + patience.toNanos();
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", address()))) {
+            while (true) {
+                var committed = admin.listConsumerGroupOffsets(application).partitionsToOffsetAndMetadata().get();
+                Set<TopicPartition> read = committed.keySet().stream()
+                        .filter(it -> it.topic().equals(topic)).collect(Collectors.toSet());
+                if (read.size() == partitions) {
+                    var ends = admin.listOffsets(read.stream().collect(
+                            Collectors.toMap(it -> it, it -> OffsetSpec.latest()))).all().get();
+                    if (read.stream().allMatch(it -> committed.get(it).offset() >= ends.get(it).offset())) {
+                        return;
+                    }
+                }
+                if (System.nanoTime() > deadline) {
+                    throw new AssertionError("the application does not come to the end of " + topic + ": " + committed);
+                }
+                TimeUnit.MILLISECONDS.sleep(100);
+            }
+        }
+    }
+
+    /** All committed records of a topic. */
+    List<ConsumerRecord<String, String>> read(String topic) {
+        Map<String, Object> settings = Map.of("bootstrap.servers", address(), "isolation.level", "read_committed");
+        List<ConsumerRecord<String, String>> records = new ArrayList<>();
+        try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
+            List<TopicPartition> all = consumer.partitionsFor(topic).stream()
+                    .map(it -> new TopicPartition(topic, it.partition())).toList();
+            consumer.assign(all);
+            consumer.seekToBeginning(all);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(all);
+            while (all.stream().anyMatch(it -> consumer.position(it) < ends.get(it))) {
+                consumer.poll(Duration.ofMillis(200)).forEach(records::add);
+            }
+        }
+        return records;
+    }
+
+    /** The last value of each key. */
+    static Map<String, String> last(List<ConsumerRecord<String, String>> records) {
+        Map<String, String> last = new TreeMap<>();
+        records.forEach(it -> {
+            if (it.value() == null) {
+                last.remove(it.key());
+            } else {
+                last.put(it.key(), it.value());
+            }
+        });
+        return last;
+    }
+
+    @Override
+    public void close() {
+        broker.close();
+    }
+}

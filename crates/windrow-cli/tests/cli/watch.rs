@@ -1,0 +1,247 @@
+//! `top`, `serve` and `explain`, beside a process that writes and without one.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use windrow::{Db, Options, inspect};
+
+use crate::common::{code, done, json, objects, problem, windrow};
+
+/// A database that this process writes, with a status.
+fn written(folder: &TempDir) -> Db {
+    let mut options = Options::default();
+    options.latency_interval = 1;
+    let db = Db::open(folder.path().join("db"), options).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    for number in 0..100_u8 {
+        keyspace.insert([b'k', number], [7; 100]).unwrap();
+    }
+    db.flush().unwrap();
+    for number in 0..30_u8 {
+        assert!(keyspace.get([b'k', number]).unwrap().is_some());
+    }
+    let start = Instant::now();
+    let is_written = || {
+        let status = inspect::status(db.path()).unwrap();
+        status.is_some_and(|text| text.contains("\nwindrow_gets_total 30\n"))
+    };
+    while !is_written() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    db
+}
+
+#[test]
+fn top_shows_what_the_process_that_writes_does() {
+    let folder = TempDir::new().unwrap();
+    let db = written(&folder);
+    let shown = windrow(&folder, &["top", "db", "--once"]);
+    let shown = done(&shown);
+    for part in [
+        "beside the process that writes",
+        "default: ",
+        "level 0",
+        "gets",
+        "get ",
+    ] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let numbers = json(&windrow(&folder, &["top", "db", "--json"]));
+    assert_eq!(numbers["counters"]["gets"], 30);
+    assert_eq!(numbers["counters"]["writes"], 100);
+    assert_eq!(numbers["is_live"], true);
+    db.close().unwrap();
+    let shown = windrow(&folder, &["top", "db"]);
+    assert!(done(&shown).contains("no process writes its statistics"));
+    assert!(!done(&shown).contains("gets"));
+    assert_eq!(code(&windrow(&folder, &["top", "missing"])), 1);
+}
+
+/// `serve` until it is dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(folder: &TempDir) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["serve", "db", "--metrics", "127.0.0.1:0", "--json"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let object: Value = serde_json::from_str(&line).unwrap();
+        let address = object["address"].as_str().unwrap().to_owned();
+        Self { child, address }
+    }
+
+    /// The head and the body of the answer.
+    fn ask(&self, request: &str) -> (String, String) {
+        self.ask_with(request, &format!("Host: {}", self.address))
+    }
+
+    fn ask_with(&self, request: &str, header: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\n{header}\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn serve_answers_prometheus_and_browsers() {
+    let folder = TempDir::new().unwrap();
+    let db = written(&folder);
+    let server = Server::start(&folder);
+    let (head, body) = server.ask("GET /metrics");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(
+        head.contains("Content-Type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    assert!(body.contains("\nwindrow_gets_total 30\n"));
+    assert!(body.contains("\nwindrow_operation_seconds_count{operation=\"get\"} 30\n"));
+    let (head, page) = server.ask("GET /");
+    assert!(head.contains("Content-Type: text/html"), "{head}");
+    assert!(
+        head.contains("Content-Security-Policy: default-src 'none'"),
+        "{head}"
+    );
+    assert!(page.contains("<title>Windrow</title>"));
+    // The page is complete in itself, and the names that it reads are served.
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains(" src="));
+    let names = page.split('"').filter(|part| part.starts_with("windrow_"));
+    for name in names.filter(|name| !name.contains("job")) {
+        assert!(body.contains(&format!("\n{name}")), "{name}");
+    }
+    assert!(server.ask("GET /other").0.starts_with("HTTP/1.1 404"));
+    assert!(server.ask("DELETE /metrics").0.starts_with("HTTP/1.1 405"));
+
+    // Others cannot be made to wait, and lengths are only claimed.
+    let idle = TcpStream::connect(&server.address).unwrap();
+    let mut large = TcpStream::connect(&server.address).unwrap();
+    large
+        .write_all(b"POST / HTTP/1.1\r\nContent-Length: 9000000000000000000\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    large.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    assert!(server.ask("HEAD /metrics").1.is_empty());
+    let rebound = server.ask_with("GET /metrics", "Host: example.org");
+    assert!(rebound.0.starts_with("HTTP/1.1 403"), "{}", rebound.0);
+    drop(idle);
+
+    // After its close the files say the rest, and a look is in no writer's way.
+    db.close().unwrap();
+    let (_, body) = server.ask("GET /metrics");
+    assert!(body.contains("\nwindrow_level_files{keyspace=\"default\",level=\"0\"} 1\n"));
+    assert!(
+        body.contains("\nwindrow_up 0\n") && !body.contains("_total"),
+        "{body}"
+    );
+    for _ in 0..20 {
+        server.ask("GET /metrics");
+        let db = Db::open(folder.path().join("db"), Options::default()).unwrap();
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn serve_refuses_what_it_cannot_do() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(code(&windrow(&folder, &["serve", "missing"])), 1);
+    done(&windrow(&folder, &["put", "db", "key", "value"]));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = windrow(&folder, &["serve", "db", "--metrics", &address]);
+    assert_eq!(code(&refused), 2);
+    assert!(
+        problem(&refused).contains(&address),
+        "{}",
+        problem(&refused)
+    );
+}
+
+#[test]
+fn explain_shows_the_path_of_a_read() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "apple", "red"]));
+    done(&windrow(&folder, &["put", "db", "cherry", "dark"]));
+    done(&windrow(&folder, &["flush", "db"]));
+    done(&windrow(&folder, &["put", "db", "banana", "yellow"]));
+    done(&windrow(&folder, &["delete", "db", "cherry"]));
+    let shown = windrow(&folder, &["explain", "db", "apple"]);
+    let shown = done(&shown);
+    for part in [
+        "active memtable, 2 entries",
+        "level 0: table ",
+        "a value of 3 B",
+        "found a value of 3 B; the same read again takes ",
+    ] {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    let path = folder.path().join("db");
+    let path = path.to_str().unwrap();
+    let how = &objects(&["explain", path, "apple"])[0];
+    assert_eq!(how["steps"][0]["answer"], "nothing");
+    let table = &how["steps"][1];
+    assert_eq!(table["source"]["table"]["level"], 0);
+    assert_eq!(table["answer"]["value"], 3);
+    assert_eq!(table["filter_probes"], 1);
+    assert_eq!(table["block_reads"], 1);
+    assert!(table["nanos"].as_u64() > Some(0));
+
+    // The filter or the memtable says no.
+    assert_eq!(code(&windrow(&folder, &["explain", "db", "cherry"])), 1);
+    let absent = windrow(&folder, &["explain", "db", "blackberry"]);
+    assert_eq!(code(&absent), 1);
+    let missing = windrow(&folder, &["explain", "db", "zebra"]);
+    let missing = String::from_utf8(missing.stdout).unwrap();
+    assert!(
+        missing.contains("level 0: 1 table without the key in its range"),
+        "{missing}"
+    );
+    let deleted = windrow(&folder, &["explain", "db", "cherry"]);
+    assert!(
+        String::from_utf8(deleted.stdout)
+            .unwrap()
+            .contains("deleted")
+    );
+
+    let how = &objects(&["explain", path, "b", "--seek"])[0];
+    assert_eq!(how["is_found"], true);
+    assert_eq!(how["key"], serde_json::json!(b"banana"));
+    assert_eq!(
+        how["steps"][0]["answer"]["key"],
+        serde_json::json!(b"banana")
+    );
+    assert_eq!(
+        how["steps"][1]["answer"]["key"],
+        serde_json::json!(b"cherry")
+    );
+    let shown = windrow(&folder, &["explain", "db", "b", "--seek"]);
+    assert!(done(&shown).contains("found banana; the same read again takes "));
+    // Nothing is left behind the last key.
+    assert_eq!(
+        code(&windrow(&folder, &["explain", "db", "c", "--seek"])),
+        1
+    );
+}

@@ -1,0 +1,163 @@
+//! `Recovery::UpToDamage`: what an open makes of a damaged log. The stress test of damage opens random histories.
+
+use std::path::Path;
+use std::time::Duration;
+
+use windrow::{Db, ErrorKind, Event, Options, Recovery};
+use windrow_sim::disk::Image;
+use windrow_sim::{SimDisk, SteppedRuntime};
+
+use crate::common::{Entries, FOLDER, check_sound, entries, kind, listen, on, small};
+
+fn options(disk: &SimDisk, recovery: Recovery) -> Options {
+    let mut options = on(small(), disk, &SteppedRuntime::new(1));
+    options.recovery = recovery;
+    options
+}
+
+fn strict(disk: &SimDisk) -> Options {
+    options(disk, Recovery::Strict)
+}
+
+fn up_to_damage(disk: &SimDisk) -> Options {
+    options(disk, Recovery::UpToDamage)
+}
+
+/// Commits 0 to 9 in keyspace `k`, each with a value that no other has; the log stays.
+fn ten_commits(db: &Db) {
+    let keyspace = db.keyspace("k").unwrap();
+    for number in 0..10_u8 {
+        keyspace.insert([number], [b'a' + number; 20]).unwrap();
+    }
+}
+
+/// Flips a bit in the log that has the value of commit `number`.
+fn damage_commit(disk: &SimDisk, number: u8) {
+    let value = [b'a' + number; 20];
+    disk.edit(|image: &mut Image| {
+        let is_in = |bytes: &[u8]| {
+            bytes
+                .windows(value.len())
+                .position(|window| window == value)
+        };
+        let found = image.files_with("wal").into_iter().find_map(|path| {
+            let offset = is_in(&image.read(&path).unwrap())?;
+            Some((path, offset))
+        });
+        let (path, offset) = found.unwrap();
+        image.flip(&path, offset, 1).unwrap();
+    });
+}
+
+fn first_commits(count: u8) -> Entries {
+    let entry = |number: u8| (vec![number], vec![b'a' + number; 20]);
+    (0..count).map(entry).collect()
+}
+
+#[test]
+fn an_open_goes_on_with_the_commits_before_the_damage() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, strict(&disk)).unwrap();
+    ten_commits(&db);
+    db.close().unwrap();
+    damage_commit(&disk, 6);
+    let error = Db::open(FOLDER, strict(&disk)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.next_step().unwrap().contains("UpToDamage"));
+
+    let before = disk.image();
+    let db = Db::open_read_only(FOLDER, up_to_damage(&disk)).unwrap();
+    assert_eq!(entries(&db.keyspace("k").unwrap()), first_commits(6));
+    drop(db);
+    assert_eq!(disk.image().hash(), before.hash());
+
+    let (listening, cuts) = listen(up_to_damage(&disk), |event| match event {
+        Event::HistoryCut {
+            damage,
+            last_sequence,
+            ..
+        } => Some((damage.clone(), *last_sequence)),
+        _ => None,
+    });
+    let db = Db::open(FOLDER, listening).unwrap();
+    let (damage, last) = cuts.try_recv().unwrap();
+    assert_eq!((error.message(), 6), (&*damage, last));
+    let keyspace = db.keyspace("k").unwrap();
+    keyspace.insert("new", "write").unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+
+    // From then on nothing is damaged.
+    let db = Db::open(FOLDER, strict(&disk)).unwrap();
+    let mut expected = first_commits(6);
+    expected.insert(b"new".to_vec(), b"write".to_vec());
+    assert_eq!(entries(&db.keyspace("k").unwrap()), expected);
+    check_sound(&db);
+}
+
+/// One keyspace has flushed commits that another one has lost.
+#[test]
+fn an_open_refuses_a_cut_before_commits_that_are_in_tables() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, on(small(), &disk, &runtime)).unwrap();
+    ten_commits(&db);
+    let large = db.keyspace("large").unwrap();
+    for number in 0..40_u8 {
+        large.insert([number], [number; 200]).unwrap();
+    }
+    runtime.run_until_idle(1000);
+    drop(large);
+    let image = disk.image();
+    assert!(!image.files_with("table").is_empty());
+    drop(db);
+    let disk = SimDisk::from_image(image);
+    damage_commit(&disk, 6);
+
+    let before = disk.image();
+    let error = Db::open(FOLDER, up_to_damage(&disk)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    let sentence = error.to_string();
+    assert!(sentence.contains("tables hold later ones"), "{sentence}");
+    assert!(!sentence.contains("UpToDamage"), "{sentence}");
+    let names = |image: &Image| image.files();
+    assert_eq!(names(&disk.image()), names(&before));
+    // A repair saves what is behind the damage, too.
+    let report = Db::repair(Path::new(FOLDER), Path::new("/data/new"), &strict(&disk)).unwrap();
+    assert!(!report.is_whole());
+    let db = Db::open("/data/new", strict(&disk)).unwrap();
+    let mut saved = first_commits(10);
+    saved.remove(&vec![6]);
+    assert_eq!(entries(&db.keyspace("k").unwrap()), saved);
+    assert_eq!(db.keyspace("large").unwrap().iter().unwrap().count(), 40);
+}
+
+#[test]
+fn consumers_that_have_seen_what_is_lost_fall_behind() {
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, strict(&disk)).unwrap();
+    let slow = db.consumer("slow").unwrap();
+    let fast = db.consumer("fast").unwrap();
+    ten_commits(&db);
+    let mut changes = fast.changes().unwrap();
+    while let Some(change) = changes.next(Duration::ZERO).unwrap() {
+        fast.acknowledge(change.sequence()).unwrap();
+    }
+    drop((slow, fast, changes));
+    db.close().unwrap();
+    damage_commit(&disk, 6);
+
+    let db = Db::open(FOLDER, up_to_damage(&disk)).unwrap();
+    db.keyspace("k").unwrap().insert("other", "commit").unwrap();
+    assert_eq!(
+        kind(db.consumer("fast").unwrap().changes()),
+        ErrorKind::FellBehind
+    );
+    // Sequence number 7 is used again, and the other consumer sees what it is now.
+    let mut changes = db.consumer("slow").unwrap().changes().unwrap();
+    let mut seen = 0;
+    while let Some(change) = changes.next(Duration::ZERO).unwrap() {
+        seen = change.sequence();
+    }
+    assert_eq!(seen, 8);
+}
