@@ -2,7 +2,7 @@
 //!
 //! # Safety argument
 //! napi-rs calls these functions on the thread of an environment, with values of it, and a call of JavaScript waits
-//! meanwhile. Node-API writes no more bytes than it is told that there is space for, and copies the bytes that it is
+//! meanwhile. Node-API writes no more bytes than there is space for, and copies the bytes that it is
 //! given before it returns. So no pointer is kept, and nobody else has one.
 //!
 //! Concurrency: no state.

@@ -190,7 +190,7 @@ mod tests {
         let (text, outcome) = shown();
         let error = outcome.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
-        let damage = format!("damage: error {error}\n");
+        let damage = format!("damage: error {}\n", error.message());
         assert_eq!(
             text,
             [&lines[0], &lines[1], &damage, &lines[3]]

@@ -70,7 +70,7 @@ impl Table {
         })
     }
 
-    /// Whether the block at `place` of `segment` is in memory, as far as the marks, the cache and the system tell.
+    /// Whether the block at `place` of `segment` is in memory, as far as the marks, the cache and the system say.
     pub(super) fn is_near(&self, file: &TableFile, segment: &Segment, place: BlockPlace) -> bool {
         let region = file.region.as_ref();
         if region.is_some() && segment.marks.contains(place.number, &self.context.clock) {

@@ -6,6 +6,7 @@ use super::*;
 use crate::ErrorKind;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::atomic::Ordering;
+use crate::table::PointRead;
 use crate::vfs::memory::Held;
 
 /// Entries whose filter has several pieces.

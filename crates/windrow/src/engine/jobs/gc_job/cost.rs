@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use super::tests::ManualRuntime;
 use super::*;
@@ -154,6 +155,9 @@ impl Store {
             }),
             runtime: Arc::<ManualRuntime>::clone(&runtime),
             block_source: BlockSource::Buffered,
+            // Only the jobs use the files.
+            job_log_bytes: 0,
+            status_interval: Duration::ZERO,
             keyspace: KeyspaceOptions {
                 memtable_bytes: 1 << 20,
                 file_bytes,

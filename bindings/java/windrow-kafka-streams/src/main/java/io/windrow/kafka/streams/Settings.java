@@ -18,11 +18,11 @@ final class Settings {
     private Settings() {}
 
     static Options of(Map<String, Object> configuration) {
-        long memtable = number(configuration, MEMTABLE_BYTES, 2 << 20);
+        long memtable = number(configuration, MEMTABLE_BYTES, 1 << 20);
         Object compression = configuration.getOrDefault(COMPRESSION, "lz4");
         KeyspaceOptions keyspaces = new KeyspaceOptions()
                 .memtableBytes(memtable)
-                .baseBytes(16 << 20)
+                .baseBytes(8 << 20)
                 .fileBytes(4 << 20)
                 .compression(compression.toString());
         return new Options()
@@ -37,7 +37,7 @@ final class Settings {
     }
 
     static long cacheBytes(Map<String, Object> configuration) {
-        return number(configuration, CACHE_BYTES, 4 << 20);
+        return number(configuration, CACHE_BYTES, 2 << 20);
     }
 
     private static long number(Map<String, Object> configuration, String name, long other) {

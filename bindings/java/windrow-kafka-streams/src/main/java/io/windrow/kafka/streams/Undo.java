@@ -6,6 +6,7 @@ import io.windrow.Entries;
 import io.windrow.Entry;
 import io.windrow.KeyRange;
 import io.windrow.Keyspace;
+import io.windrow.KeyspaceOptions;
 import io.windrow.WindrowException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -26,6 +27,8 @@ final class Undo {
     /** No more keys have records, and no more bytes of values. */
     private static final int KEYS_MAX = 4_000;
     private static final long BYTES_MAX = 2 << 20;
+    /** Most records are obsolete before they leave memory. */
+    private static final long MEMTABLE_BYTES = 512 << 10;
     /** Obsolete records are removed when there are so many. */
     private static final int OBSOLETE_MAX = 4_000;
 
@@ -43,7 +46,7 @@ final class Undo {
     Undo(Database database, Keyspace entries) {
         this.database = database;
         this.entries = entries;
-        this.records = database.keyspace("undo");
+        this.records = database.keyspace("undo", new KeyspaceOptions().memtableBytes(MEMTABLE_BYTES));
     }
 
     boolean covers(byte[] key) {

@@ -203,7 +203,8 @@ class LikeRocksTest {
     @ValueSource(longs = {1, 2})
     void sessionStoresByTime(long seed) {
         random = new Random(seed);
-        DslSessionParams parameters = new DslSessionParams("store", Duration.ofHours(2), EmitStrategy.onWindowClose());
+        DslSessionParams parameters = new DslSessionParams(
+                "store", Duration.ofHours(2), EmitStrategy.onWindowClose(), DslStoreFormat.PLAIN);
         SessionStore<Bytes, byte[]> own = new WindrowStoreSuppliers().sessionStore(parameters).get();
         SessionStore<Bytes, byte[]> rocks = new RocksDBDslStoreSuppliers().sessionStore(parameters).get();
         compared(own, rocks, () -> {

@@ -45,7 +45,7 @@ class MetricsTest {
         }
         assertTrue((long) found.get("num-entries-active-mem-table") >= 100);
         assertTrue((long) found.get("size-all-mem-tables") >= 100_000);
-        assertEquals(4L << 20, found.get("block-cache-capacity"));
+        assertEquals(2L << 20, found.get("block-cache-capacity"));
         assertTrue(found.get("windrow-statistics").toString().contains("\"user_writes\":"));
         store.close();
         assertEquals(Map.of(), metrics(context));

@@ -120,7 +120,8 @@ class QueriesTest {
             String answer = text(store.query(query, PositionBound.unbounded(), new QueryConfig(false)).getResult());
             answers.add(new ArrayList<>(answer.lines().toList()));
         }
-        VersionedRecord<String> last = stores.get(1).get(key, to.toEpochMilli());
+        VersionedRecord<String> last = stores.get(1).query(
+                VersionedKeyQuery.<String, String>withKey(key).asOf(to), PositionBound.unbounded(), new QueryConfig(false)).getResult();
         if (last != null && !answers.get(1).contains(last.toString())) {
             answers.get(1).add(0, last.toString());
         }

@@ -52,7 +52,7 @@ public final class BesideRocks {
 
     public static void main(String[] given) throws Exception {
         Arguments arguments = new Arguments(
-                given, "folder=", "runs=3", "events=100000", "keys=20000", "copies=2", "partitions=4", "threads=2", "heap=256m",
+                given, "folder=", "runs=3", "events=100000", "keys=20000", "bytes=1000", "copies=2", "partitions=4", "threads=2", "heap=256m",
                 "port=29192");
         System.out.println(arguments);
         BesideRocks measure = new BesideRocks(arguments);
@@ -74,8 +74,8 @@ public final class BesideRocks {
             boolean isWindrowFirst = run % 2 == 0;
             measure(run, isWindrowFirst ? "Windrow" : "RocksDB");
             measure(run, isWindrowFirst ? "RocksDB" : "Windrow");
+            print();
         }
-        print();
     }
 
     private void produce() {
@@ -85,8 +85,12 @@ public final class BesideRocks {
             for (int i = 0; i < arguments.number("events"); i++) {
                 time += random.nextInt(4);
                 String key = "key " + random.nextInt(arguments.number("keys"));
-                String value = "event " + i + " " + Long.toHexString(random.nextLong()).repeat(5);
-                producer.send(new ProducerRecord<>(Topologies.EVENTS, null, time - random.nextInt(20_000), key, value));
+                StringBuilder value = new StringBuilder("event " + i);
+                while (value.length() < arguments.number("bytes")) {
+                    // Half of it is random, as of texts that compress.
+                    value.append(' ').append(Integer.toHexString(random.nextInt())).append(" of it ");
+                }
+                producer.send(new ProducerRecord<>(Topologies.EVENTS, null, time - random.nextInt(20_000), key, value.toString()));
             }
         }
     }
