@@ -67,7 +67,7 @@ declare abstract class Entries<KDefault, VDefault>
   iterator (): Iterator<typeof this, KDefault, VDefault>
   iterator<K = KDefault, V = VDefault> (options: IteratorOptions<K, V>): Iterator<typeof this, K, V>
 
-  snapshot (): AbstractSnapshot
+  snapshot (): Snapshot
 
   /**
    * Writes an operand, which the merge operator of the keyspace folds into the value of the key: see
@@ -140,6 +140,24 @@ export class WindrowLevel<KDefault = string, VDefault = string> extends Entries<
    * what the backups do not have yet. Gives its number. The backup is durable then; after an error it does not exist.
    */
   backup (backups: Backups): Promise<number>
+
+  /**
+   * The changes from a sequence number on; the first batch may begin before. Nothing is kept for them: `LEVEL_FELL_BEHIND` says
+   * that they are gone. Close them.
+   */
+  changes (from: number, options?: ChangesOptions | undefined): Changes
+
+  /**
+   * Opens a consumer, or creates it. A new one begins behind the newest write and is durable: a snapshot that is taken afterwards
+   * has everything before its changes.
+   */
+  consumer (name: string): Promise<Consumer>
+
+  /** All consumers, by name, and what they hold. */
+  consumers (): Promise<ConsumerStats[]>
+
+  /** Forgets a consumer. What nobody else holds is removed. */
+  removeConsumer (name: string): Promise<void>
 
   /** Checks every block and every value. Gives a sentence for each damage. */
   verify (): Promise<string[]>
@@ -233,6 +251,122 @@ export interface TransactionOptions {
 export interface TransactOptions extends TransactionOptions, WriteOptions {}
 
 /**
+ * The changes of a database in the order of the commits: each comes once, when readers can see it and it is durable. Reads take
+ * turns, and after an error the next one tries the same change again. A wait has a thread of its own, none of libuv. The close
+ * of the database closes them.
+ */
+export class Changes {
+  private constructor ()
+
+  /**
+   * Waits for the next change: for so many seconds, or without an end. Gives `undefined` if there was none. What a signal ends
+   * loses nothing.
+   */
+  wait (timeout?: number | undefined, options?: { signal?: AbortSignal | undefined } | undefined): Promise<Change | undefined>
+
+  /** Ends when no change comes within the `timeout` of the options. It may be taken up again. */
+  [Symbol.asyncIterator] (): AsyncGenerator<Change, void, void>
+
+  /** Frees what they have, and ends a wait. Later calls are errors: `LEVEL_CHANGES_NOT_OPEN`. */
+  close (): Promise<void>
+
+  [Symbol.asyncDispose] (): Promise<void>
+}
+
+/** Options of the iteration over {@link Changes}. */
+export interface ChangesOptions {
+  /**
+   * How many seconds the iteration waits for each change: `Infinity` follows the changes.
+   *
+   * @defaultValue `0`
+   */
+  timeout?: number | undefined
+
+  /** Ends the iteration with an error. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * A named consumer of the changes of a database, whose place survives. The database keeps every change behind it, within the
+ * bounds of the options.
+ */
+export class Consumer {
+  private constructor ()
+
+  get name (): string
+
+  /**
+   * The changes behind its place. `LEVEL_FELL_BEHIND` says that it held too much, or was silent for too long: then remove it and
+   * create it anew, copy a snapshot, and go on with the changes behind that. Close them.
+   */
+  changes (options?: ChangesOptions | undefined): Changes
+
+  /** Its place: it has done with every change up to this sequence number. */
+  acknowledged (): Promise<number>
+
+  /**
+   * Notes that it has done with every change up to this sequence number. That is durable at the end. It costs two syncs, so
+   * acknowledge after many changes.
+   */
+  acknowledge (sequence: number): Promise<void>
+}
+
+/** What a consumer holds. */
+export interface ConsumerStats {
+  name: string
+  /** It has done with every change up to this sequence number. */
+  acknowledged: number
+  /** Whether it has fallen behind: it holds nothing, and changes behind its place may be gone. */
+  isBehind: boolean
+  /** The bytes on the disk that are there for consumers alone. */
+  heldBytes: number
+}
+
+/** A change of a database. A consumer that has done with it acknowledges its `sequence`. */
+export type Change = BatchChange | KeyspaceChange | KeyspaceRename | TablesAdded
+
+/** Writes that were committed together. */
+export interface BatchChange {
+  type: 'batch'
+  /** The sequence number of the last write. */
+  sequence: number
+  /** The sequence number of the first write. */
+  firstSequence: number
+  /** In their order. Those to keyspaces that were dropped since are left out. */
+  writes: ChangeWrite[]
+}
+
+/** A keyspace that was created or dropped. */
+export interface KeyspaceChange {
+  type: 'keyspaceCreated' | 'keyspaceDropped'
+  sequence: number
+  keyspace: string
+}
+
+/** A keyspace that has another name. */
+export interface KeyspaceRename {
+  type: 'keyspaceRenamed'
+  sequence: number
+  from: string
+  to: string
+}
+
+/** Tables that a bulk load has added, whose entries are in no change: copy these keyspaces from a snapshot. */
+export interface TablesAdded {
+  type: 'tablesAdded'
+  sequence: number
+  /** None if no consumer holds the change: then they are not known. */
+  keyspaces: string[]
+}
+
+/** A write. Its bytes share the memory of their change. */
+export type ChangeWrite =
+  | { type: 'put', keyspace: string, key: Buffer, value: Buffer, expiresAt?: Date }
+  | { type: 'del', keyspace: string, key: Buffer }
+  | { type: 'merge', keyspace: string, key: Buffer, value: Buffer }
+  | { type: 'clear', keyspace: string, gte: Buffer, lt: Buffer | undefined }
+
+/**
  * Backups of a database in a folder. One object has the folder, once: others get `LEVEL_LOCKED`. Each database has a folder of
  * its own. One call at a time works, and later ones wait for their turn.
  */
@@ -313,6 +447,41 @@ export interface DamagedBackup {
   error: Error & { code: string }
 }
 
+/**
+ * A reader of a database that this or another process may have open for writing. Each state that it has read is a database that
+ * never changes, and whose writes are `LEVEL_READ_ONLY`. It keeps the files that its states need in the folder, so close it, and
+ * them. The program must be allowed to write to the folder, because a file there says what it reads.
+ */
+export class Secondary {
+  private constructor ()
+
+  /** Options are those of an open, and encodings of its states. */
+  static open<KDefault = string, VDefault = string> (
+    location: string,
+    options?: DatabaseOptions<KDefault, VDefault> | undefined
+  ): Promise<Secondary>
+
+  /** The folder of the database. */
+  get location (): string
+
+  /** The newest state that was read. It is open. */
+  database<KDefault = string, VDefault = string> (): Promise<WindrowLevel<KDefault, VDefault>>
+
+  /**
+   * Reads what was committed since, and gives the newest state. It has every commit that was acknowledged before the call.
+   * `LEVEL_FELL_BEHIND` says that this process was stopped for too long: the next call begins anew.
+   */
+  catchUp<KDefault = string, VDefault = string> (): Promise<WindrowLevel<KDefault, VDefault>>
+
+  /** Catches up by itself, so many seconds after each time. What fails there is tried again. */
+  follow (seconds: number): Promise<void>
+
+  /** Frees the reader. Its states stay open. Later calls are errors: `LEVEL_SECONDARY_NOT_OPEN`. */
+  close (): Promise<void>
+
+  [Symbol.asyncDispose] (): Promise<void>
+}
+
 /** What a database keeps for a crash of the machine: `sync` waits for the disk, `buffered` for the operating system. */
 export type Durability = 'buffered' | 'sync'
 
@@ -367,6 +536,12 @@ export interface OpenOptions extends AbstractOpenOptions {
 
   /** Space on the disk that is kept back for a full disk, in bytes. */
   reserveBytes?: number | undefined
+
+  /** How many bytes on the disk each consumer of changes may hold; one that holds more falls behind. */
+  changeRetentionBytes?: number | undefined
+
+  /** For how many seconds a consumer of changes may hold a log without an acknowledgement. */
+  changeRetentionIdle?: number | undefined
 
   /** After how many seconds a block in memory is verified again. */
   scrubInterval?: number | undefined
@@ -505,7 +680,12 @@ export interface RangeOptions<K> {
   lte?: K | undefined
 }
 
-export type Snapshot = AbstractSnapshot
+export class Snapshot extends AbstractSnapshot {
+  private constructor ()
+
+  /** The sequence number of the newest write in the snapshot, whose changes are those up to here. */
+  get sequence (): number
+}
 
 /** Options of `approximateSize` and `compactRange`. */
 export interface StartEndOptions<K> {

@@ -3,9 +3,13 @@
 const fs = require('fs/promises')
 const backups = require('./lib/backups')
 const native = require('./lib/native')
+const { Changes, Consumer } = require('./lib/changes')
+const { checkLocation, checkName, checkWhole } = require('./lib/checks')
 const { Entries } = require('./lib/entries')
-const { Keyspace, checkName } = require('./lib/keyspace')
+const { errorWith } = require('./lib/errors')
+const { Keyspace } = require('./lib/keyspace')
 const { openOptions } = require('./lib/options')
+const { secondaries } = require('./lib/secondary')
 const { kAttach, kCall, kNative } = require('./lib/symbols')
 const { Transaction, transact } = require('./lib/transaction')
 
@@ -27,6 +31,10 @@ class WindrowLevel extends Entries {
         flush: true,
         checkpoint: true,
         backup: true,
+        changes: true,
+        consumer: true,
+        consumers: true,
+        removeConsumer: true,
         verify: true,
         stats: true
       }
@@ -39,8 +47,12 @@ class WindrowLevel extends Entries {
   }
 
   async _open (options) {
+    this[kAttach](await this._openNative(options))
+  }
+
+  async _openNative (options) {
     if (options.createIfMissing) await fs.mkdir(this.#location, { recursive: true })
-    this[kAttach](await native.open(this.#location, openOptions(options)))
+    return native.open(this.#location, openOptions(options))
   }
 
   async _close () {
@@ -87,6 +99,25 @@ class WindrowLevel extends Entries {
     return backups.run(to, (to) => this[kCall]((native) => native.backup(to)))
   }
 
+  changes (from, options) {
+    checkWhole(from, 'from')
+    return new Changes(this, () => this[kCall]((native) => native.changes(from)), options)
+  }
+
+  async consumer (name) {
+    checkName(name)
+    return new Consumer(this, name, await this[kCall]((native) => native.consumer(name)))
+  }
+
+  async consumers () {
+    return this[kCall]((native) => native.consumers())
+  }
+
+  async removeConsumer (name) {
+    checkName(name)
+    return this[kCall]((native) => native.removeConsumer(name))
+  }
+
   async verify () {
     return this[kCall]((native) => native.verify())
   }
@@ -101,12 +132,24 @@ class WindrowLevel extends Entries {
   }
 }
 
-function checkLocation (location) {
-  if (typeof location !== 'string' || location === '') {
-    throw new TypeError("The first argument 'location' must be a non-empty string")
+// A state of a secondary: a database of the addon that is open already. It is open until its first close.
+class State extends WindrowLevel {
+  #state
+
+  constructor (location, options, state) {
+    super(location, options)
+    this.#state = state
+  }
+
+  async _openNative () {
+    const state = this.#state
+    this.#state = null
+    if (state === null) throw errorWith('LEVEL_NOT_SUPPORTED', 'A state of a secondary is opened once')
+    return state
   }
 }
 
 exports.WindrowLevel = WindrowLevel
 exports.Transaction = Transaction
+exports.Secondary = secondaries((location, options, state) => new State(location, options, state))
 exports.Backups = backups.Backups

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# A million opens, cursors and errors of the package for Node. WINDROW_TIMES is another number of each.
+# A million errors, cursors, transactions and opens of the package for Node. WINDROW_TIMES is another number of each.
+#
+# usage: memory.sh [errors | cursors | transactions | opens]
 source "$(dirname "$0")/common.sh"
 # WINDROW_NODE_INSTALLED: the package is in the project already.
 [ -n "${WINDROW_NODE_INSTALLED:-}" ] || { package && environment; }
 WINDROW_TIMES=${WINDROW_TIMES:-1000000} node --expose-gc --test --test-reporter=spec \
-    --test-name-pattern='opens, cursors and errors' "$here/tests/memory.test.js"
+    --test-name-pattern="^(${1:-errors|cursors|transactions|opens}) leave nothing$" "$here/tests/memory.test.js"

@@ -1,6 +1,7 @@
 'use strict'
 
 const native = require('./native')
+const { checkLocation, checkWhole, milliseconds } = require('./checks')
 const { errorWith } = require('./errors')
 
 /** Runs a call of backups, with the addon's backups. */
@@ -52,11 +53,8 @@ class Backups {
   }
 
   async removeOlder (seconds) {
-    if (typeof seconds !== 'number' || !(seconds >= 0)) {
-      throw new TypeError("The argument 'seconds' must be a number that is not negative")
-    }
-    const milliseconds = Math.min(Math.round(seconds * 1000), Number.MAX_SAFE_INTEGER)
-    return this.#call((native) => native.removeOlder(milliseconds))
+    const age = Math.min(Math.round(milliseconds(seconds, 'seconds')), Number.MAX_SAFE_INTEGER)
+    return this.#call((native) => native.removeOlder(age))
   }
 
   async remove (number) {
@@ -94,18 +92,6 @@ class Backups {
       }
       return backups.#call(call)
     }
-  }
-}
-
-function checkLocation (location) {
-  if (typeof location !== 'string' || location === '') {
-    throw new TypeError("The argument 'location' must be a non-empty string")
-  }
-}
-
-function checkWhole (number, name) {
-  if (!Number.isSafeInteger(number) || number < 0) {
-    throw new TypeError(`The argument '${name}' must be a whole number that is not negative`)
   }
 }
 

@@ -1,5 +1,6 @@
 'use strict'
 
+const { checkName } = require('./checks')
 const { Entries } = require('./entries')
 const { errorWith } = require('./errors')
 const { keyspaceOptions } = require('./options')
@@ -40,10 +41,4 @@ class Keyspace extends Entries {
   }
 }
 
-function checkName (name) {
-  if (typeof name !== 'string' || name === '') {
-    throw new TypeError("The first argument 'name' must be a non-empty string")
-  }
-}
-
-module.exports = { Keyspace, checkName }
+module.exports = { Keyspace }

@@ -14,6 +14,8 @@ const NAMES = new Map([
   ['openFilesMax', 'open_files_max'],
   ['compactionBytesPerSecond', 'compaction_bytes_per_second'],
   ['reserveBytes', 'reserve_bytes'],
+  ['changeRetentionBytes', 'change_retention_bytes'],
+  ['changeRetentionIdle', 'change_retention_idle'],
   ['scrubInterval', 'scrub_interval']
 ])
 

@@ -141,6 +141,30 @@ function unpackValues (packed, format) {
   return values
 }
 
+const TYPES = ['put', 'del', 'merge', 'clear']
+
+/** The writes of a change. Their keys and values share the memory of the buffer. */
+function unpackWrites (packed, keyspaces) {
+  const writes = []
+  let offset = 0
+  const taken = (length) => packed.subarray(offset, offset += length)
+  while (offset < packed.byteLength) {
+    const type = TYPES[packed.readUInt32LE(offset)]
+    const keyspace = keyspaces[packed.readUInt32LE(offset + 4)]
+    const keyLength = packed.readUInt32LE(offset + 8)
+    const valueLength = packed.readUInt32LE(offset + 12) - 1
+    const expiresAt = Number(packed.readBigUInt64LE(offset + 16))
+    offset += 24
+    const key = taken(keyLength)
+    const value = valueLength < 0 ? undefined : taken(valueLength)
+    if (type === 'clear') writes.push({ type, keyspace, gte: key, lt: value })
+    else if (type === 'del') writes.push({ type, keyspace, key })
+    else if (expiresAt > 0) writes.push({ type, keyspace, key, value, expiresAt: new Date(expiresAt) })
+    else writes.push({ type, keyspace, key, value })
+  }
+  return writes
+}
+
 /** Bytes of a buffer in this format. Those that are not text share the memory of the buffer. */
 function part (buffer, start, end, format) {
   switch (format) {
@@ -153,4 +177,4 @@ function part (buffer, start, end, format) {
   }
 }
 
-module.exports = { PackedWriter, packKeys, unpackValues, part }
+module.exports = { PackedWriter, packKeys, unpackValues, unpackWrites, part }

@@ -15,6 +15,10 @@ class Snapshot extends AbstractSnapshot {
     return snapshot?.#native
   }
 
+  get sequence () {
+    return this.#native.sequence()
+  }
+
   async _close () {
     this.#native.close()
   }

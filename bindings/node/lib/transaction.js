@@ -1,9 +1,9 @@
 'use strict'
 
 const { setTimeout: pause } = require('timers/promises')
+const { milliseconds } = require('./checks')
 const { errorWith } = require('./errors')
 const { packKeys } = require('./packed')
-const { milliseconds } = require('./writes')
 
 // How often transact() runs its work, and the longest pause before the next time, in milliseconds.
 const TRIES_MAX = 200

@@ -1,5 +1,6 @@
 'use strict'
 
+const { milliseconds } = require('./checks')
 const { PackedWriter } = require('./packed')
 const { range } = require('./range')
 const { kNative } = require('./symbols')
@@ -73,12 +74,4 @@ class Writes {
   }
 }
 
-/** Seconds as milliseconds. */
-function milliseconds (seconds, name) {
-  if (typeof seconds !== 'number' || !(seconds >= 0)) {
-    throw new TypeError(`The option '${name}' must be a number of seconds that is not negative`)
-  }
-  return seconds * 1000
-}
-
-module.exports = { Writes, milliseconds }
+module.exports = { Writes }

@@ -101,7 +101,8 @@ impl Answer for Packed {
     }
 }
 
-fn buffer(env: &Env, bytes: Vec<u8>) -> napi::Result<BufferSlice<'_>> {
+/// Bytes as an array of JavaScript.
+pub(crate) fn buffer(env: &Env, bytes: Vec<u8>) -> napi::Result<BufferSlice<'_>> {
     if bytes.len() <= COPIED_BYTES_MAX {
         BufferSlice::copy_from(env, bytes)
     } else {

@@ -17,6 +17,7 @@ use crate::answers::{Expires, Packed, Value};
 use crate::backups::Backups;
 use crate::border::{Found, made};
 use crate::calls::functions;
+use crate::changes::{ConsumerStats, NewChanges, NewConsumer, open_changes};
 use crate::errors::{Failure, Result};
 use crate::input::{Input, JsRange, Range, bytes};
 use crate::iterator::{EntryIterator, Form};
@@ -89,9 +90,7 @@ impl Database {
     }
 
     fn lease(&self) -> Result<Lease> {
-        self.0
-            .lease()
-            .map_err(|error| Failure::from(error).thrown())
+        self.0.lease_or_throw()
     }
 
     /// A promise for the outcome of `work`.
@@ -362,6 +361,39 @@ impl Database {
     pub fn backup(&self, backups: &Backups) -> Result<AsyncTask<Work<i64>>> {
         let make = backups.maker();
         self.call(move |entries| make(entries.db()))
+    }
+
+    /// The changes from a sequence number on.
+    #[napi]
+    pub fn changes(&self, from: i64) -> Result<AsyncTask<Work<NewChanges>>> {
+        open_changes(&self.0, move |entries| {
+            entries.db().changes(from.cast_unsigned())
+        })
+    }
+
+    /// The consumer `name`, which is created if it is missing.
+    #[napi]
+    pub fn consumer(&self, name: String) -> Result<AsyncTask<Work<NewConsumer>>> {
+        let owner = Arc::clone(&self.0);
+        self.call(move |entries| {
+            let consumer = entries.db().consumer(&name)?;
+            Ok(NewConsumer(Arc::clone(&owner), consumer))
+        })
+    }
+
+    /// All consumers, and what they hold.
+    #[napi]
+    pub fn consumers(&self) -> Result<AsyncTask<Work<Vec<ConsumerStats>>>> {
+        self.call(|entries| {
+            let consumers = entries.db().consumers();
+            Ok(consumers.into_iter().map(ConsumerStats::from).collect())
+        })
+    }
+
+    /// Forgets the consumer `name`.
+    #[napi]
+    pub fn remove_consumer(&self, name: String) -> Result<AsyncTask<Work<()>>> {
+        self.call(move |entries| entries.db().remove_consumer(&name))
     }
 
     /// Checks every block and every value. Gives a sentence for each damage.

@@ -54,6 +54,7 @@ pub(crate) fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::Deadlock => "LEVEL_DEADLOCK",
         ErrorKind::TimedOut => "LEVEL_TIMED_OUT",
         ErrorKind::Merge => "LEVEL_MERGE",
+        ErrorKind::FellBehind => "LEVEL_FELL_BEHIND",
         _ => "LEVEL_ERROR",
     }
 }

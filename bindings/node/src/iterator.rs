@@ -315,11 +315,7 @@ impl EntryIterator {
     /// Reads up to `count` entries, and none after more than `bytes_max` bytes.
     #[napi]
     pub fn read(&self, count: u32, bytes_max: u32) -> Result<AsyncTask<Work<Packed>>> {
-        let lease = self
-            .0
-            .owner
-            .lease()
-            .map_err(|error| Failure::from(error).thrown())?;
+        let lease = self.0.owner.lease_or_throw()?;
         let opened = Arc::clone(&self.0);
         Ok(promise(move || {
             // It ends with the promise.

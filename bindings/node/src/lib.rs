@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - I1: Whatever may wait (for a device, a lock or another thread) runs on a thread of libuv, or on that of a locking
-//!   transaction, except `getSync`, and the close of a database that nobody has closed. `getNear` answers from memory.
+//!   transaction or of a wait for a change, except `getSync`, and the close of a database that nobody has closed. `getNear`
+//!   answers from memory.
 //! - I2: A close of a database waits for the calls that began before it, and later calls are errors.
 //! - I3: No memory that JavaScript can change is read on another thread.
 //!
@@ -17,6 +18,7 @@ mod answers;
 mod backups;
 mod border;
 mod calls;
+mod changes;
 mod database;
 mod errors;
 mod input;
@@ -25,6 +27,7 @@ mod options;
 mod owner;
 mod packed;
 mod registry;
+mod secondary;
 mod snapshot;
 mod transaction;
 mod waiting;

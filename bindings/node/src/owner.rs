@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use windrow::{Durability, Error, ErrorKind, Result};
 use windrow_ffi::leveldb::Entries;
 
+use crate::errors::{self, Failure};
 use crate::registry::Opened;
 
 /// The entries of a keyspace, and the open database that they are of.
@@ -82,6 +83,11 @@ impl Owner {
         calls.check_open()?;
         calls.running += 1;
         Ok(Lease(Arc::clone(self)))
+    }
+
+    /// As [`Self::lease`], for a call that throws the error.
+    pub(crate) fn lease_or_throw(self: &Arc<Self>) -> errors::Result<Lease> {
+        self.lease().map_err(|error| Failure::from(error).thrown())
     }
 
     /// Checks that no close has begun.

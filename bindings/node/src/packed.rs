@@ -8,6 +8,9 @@
 //!   - 4, a removal of a range: the flags of its bounds (1 and 2: there is a lower one, and it is included; 4 and 8: as
 //!     much of an upper one), the lengths of both, and both;
 //!   - 5: the writes that follow are of the keyspace with this number; before, they are of the first one.
+//! - Writes of a change: for each its kind (0 put, 1 removal, 2 merge, 3 range), the position of its keyspace, the length of the
+//!   key, and that of the value and one, or zero if there is none; when it expires as a number of eight bytes, in milliseconds
+//!   since 1970, or zero; then the key and the value. The value of a range is the key behind it.
 //! - Values: for each its length and one, or zero if there is none; then the value.
 //! - Entries: twice their number, and one if they are the last ones; then for each both lengths, the key and the value.
 //!
@@ -153,6 +156,51 @@ impl Values {
                 self.0.extend_from_slice(value);
             }
         }
+        Ok(())
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// A write of a change.
+pub(crate) struct ChangeWrite<'a> {
+    pub(crate) kind: u8,
+    /// The position of its keyspace.
+    pub(crate) keyspace: usize,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: Option<&'a [u8]>,
+    /// When it expires, since 1970.
+    pub(crate) expires_at: Option<Duration>,
+}
+
+/// Writes of a change, one after the other.
+#[derive(Default)]
+pub(crate) struct ChangeWrites(Vec<u8>);
+
+impl ChangeWrites {
+    /// Adds a write.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if all together are too long for one buffer.
+    pub(crate) fn push(&mut self, write: &ChangeWrite<'_>) -> Result<()> {
+        let value = write.value.unwrap_or_default();
+        if self.0.len() + write.key.len() + value.len() > ANSWER_BYTES_MAX {
+            let message = "the writes of the change have more than 2 GiB";
+            return Err(Error::invalid_argument(message));
+        }
+        let length = write.value.map_or(0, |value| value.len() + 1);
+        for part in [write.kind.into(), write.keyspace, write.key.len(), length] {
+            self.0.extend_from_slice(&number(part));
+        }
+        let milliseconds = write
+            .expires_at
+            .map_or(0, |since_1970| since_1970.as_millis());
+        let milliseconds = u64::try_from(milliseconds).unwrap_or(u64::MAX);
+        self.0.extend_from_slice(&milliseconds.to_le_bytes());
+        self.0.extend_from_slice(write.key);
+        self.0.extend_from_slice(value);
         Ok(())
     }
 

@@ -28,9 +28,18 @@ fn shared() -> MutexGuard<'static, BTreeMap<PathBuf, Shared>> {
 /// One open of a database. Without a close it ends when it is dropped.
 pub(crate) struct Opened {
     entries: Arc<Entries>,
-    /// The key in the registry of a database that is shared.
-    path: Option<PathBuf>,
+    by: By,
     has_ended: bool,
+}
+
+/// Who has a database open.
+enum By {
+    /// Nobody else.
+    Owner,
+    /// All opens of this key in the registry.
+    Sharers(PathBuf),
+    /// A secondary, which closes its states.
+    Secondary,
 }
 
 impl Opened {
@@ -38,7 +47,16 @@ impl Opened {
     pub(crate) fn alone(entries: Entries) -> Self {
         Self {
             entries: Arc::new(entries),
-            path: None,
+            by: By::Owner,
+            has_ended: false,
+        }
+    }
+
+    /// A state of a secondary.
+    pub(crate) fn state(entries: Entries) -> Self {
+        Self {
+            entries: Arc::new(entries),
+            by: By::Secondary,
             has_ended: false,
         }
     }
@@ -63,7 +81,7 @@ impl Opened {
             found.opens += 1;
             return Ok(Self {
                 entries: Arc::clone(&found.entries),
-                path: Some(path),
+                by: By::Sharers(path),
                 has_ended: false,
             });
         }
@@ -76,7 +94,7 @@ impl Opened {
         all.insert(path.clone(), shared);
         Ok(Self {
             entries,
-            path: Some(path),
+            by: By::Sharers(path),
             has_ended: false,
         })
     }
@@ -91,8 +109,10 @@ impl Opened {
 
     fn end(&mut self) -> Result<()> {
         self.has_ended = true;
-        let Some(path) = &self.path else {
-            return self.entries.db().clone().close();
+        let path = match &self.by {
+            By::Owner => return self.entries.db().clone().close(),
+            By::Secondary => return Ok(()),
+            By::Sharers(path) => path,
         };
         let mut all = shared();
         if let Some(found) = all.get_mut(path) {

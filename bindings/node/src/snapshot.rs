@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use napi_derive::napi;
 use windrow::{Error, ErrorKind};
 
+use crate::errors::{Failure, Result};
+
 /// The state of a database at one moment.
 #[napi]
 pub(crate) struct Snapshot(Mutex<Option<windrow::Snapshot>>);
@@ -26,6 +28,14 @@ impl Snapshot {
 
 #[napi]
 impl Snapshot {
+    /// The sequence number of its newest write.
+    #[napi]
+    pub fn sequence(&self) -> Result<i64> {
+        let snapshot = self.get();
+        let snapshot = snapshot.map_err(|error| Failure::from(error).thrown())?;
+        Ok(snapshot.sequence().cast_signed())
+    }
+
     /// Gives the snapshot up. What reads it keeps what it needs.
     #[napi]
     pub fn close(&self) {

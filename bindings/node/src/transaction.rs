@@ -118,8 +118,7 @@ impl Transaction {
         &self,
         work: impl Fn(&mut TransactionAndCursors) -> windrow::Result<T> + Send + 'static,
     ) -> Result<AsyncTask<Work<T>>> {
-        let lease = self.owner.lease();
-        let lease = lease.map_err(|error| Failure::from(error).thrown())?;
+        let lease = self.owner.lease_or_throw()?;
         let shared = Arc::clone(&self.shared);
         Ok(promise(move || {
             // It ends with the promise.
@@ -138,8 +137,7 @@ impl Transaction {
         let Some(waiting) = &*waiting else {
             return self.call(work).map(Either::A);
         };
-        let lease = self.owner.lease();
-        let lease = lease.map_err(|error| Failure::from(error).thrown())?;
+        let lease = self.owner.lease_or_throw()?;
         let shared = Arc::clone(&self.shared);
         let waited = waiting.promise(env, move || {
             let outcome = shared.with(work);
@@ -253,8 +251,7 @@ impl Transaction {
     #[napi]
     pub fn commit(&self, sync: Option<bool>) -> Result<AsyncTask<Work<()>>> {
         drop(self.waiting.take());
-        let lease = self.owner.lease();
-        let lease = lease.map_err(|error| Failure::from(error).thrown())?;
+        let lease = self.owner.lease_or_throw()?;
         let durability = self.owner.durability(sync);
         let shared = Arc::clone(&self.shared);
         Ok(promise(move || {

@@ -33,17 +33,17 @@ async function doesNotGrow (name, count, work) {
   return growth
 }
 
-test('opens, cursors and errors leave nothing', async (t) => {
-  // The environment variable WINDROW_TIMES is how often each is made. memory.sh sets it to a million.
-  const repeated = async (name, count, work) => {
-    count = Number(process.env.WINDROW_TIMES ?? count)
-    const { rss, heapUsed, external } = await doesNotGrow(name, count, work)
-    t.diagnostic(`${name}: ${count} times, ${heapUsed} bytes of the heap, ${external} external and ${rss} resident bytes`)
-  }
+/** As doesNotGrow, and says by how much. The environment variable WINDROW_TIMES is how often: memory.sh sets it to a million. */
+async function leavesNothing (t, name, count, work) {
+  count = Number(process.env.WINDROW_TIMES ?? count)
+  const { rss, heapUsed, external } = await doesNotGrow(name, count, work)
+  t.diagnostic(`${name}: ${count} times, ${heapUsed} bytes of the heap, ${external} external and ${rss} resident bytes`)
+}
+
+test('errors leave nothing', async (t) => {
   const db = await opened(t)
-  await db.put('a', 'b'.repeat(10_000))
   const long = 'k'.repeat(65_537)
-  await repeated('errors', 20_000, async () => {
+  await leavesNothing(t, 'errors', 20_000, async () => {
     try {
       db.getSync(long)
     } catch (error) {
@@ -51,22 +51,34 @@ test('opens, cursors and errors leave nothing', async (t) => {
     }
     assert.fail('no error')
   })
-  await repeated('cursors', 20_000, async () => {
+})
+
+test('cursors leave nothing', async (t) => {
+  const db = await opened(t)
+  await db.put('a', 'b'.repeat(10_000))
+  await leavesNothing(t, 'cursors', 20_000, async () => {
     const iterator = db.iterator()
     await iterator.next()
     await iterator.close()
   })
-  await repeated('transactions', 2_000, async (i) => {
+})
+
+test('transactions leave nothing', async (t) => {
+  const db = await opened(t)
+  await leavesNothing(t, 'transactions', 2_000, async (i) => {
     const transaction = await db.transaction({ locking: i % 2 === 0 })
     await db.put('a', 'c', { transaction })
     await db.iterator({ transaction }).next()
     await transaction.rollback()
   })
+})
+
+test('opens leave nothing', async (t) => {
   // In memory if the system has such a place: an open there waits for no disk.
   const shared = '/dev/shm'
   const location = fs.existsSync(shared) ? fs.mkdtempSync(path.join(shared, 'windrow-')) : folder()
   t.after(() => fs.rmSync(location, { recursive: true }))
-  await repeated('opens', 500, async () => {
+  await leavesNothing(t, 'opens', 500, async () => {
     const db = new WindrowLevel(location)
     await db.open()
     await db.close()
@@ -91,6 +103,13 @@ test('calls and objects do not need more and more memory', async (t) => {
     await db.batch().put('a', value).close()
   })
   await doesNotGrow('snapshots', 20_000, () => db.snapshot().close())
+  await doesNotGrow('changes', 300, async () => {
+    const changes = db.changes(db.snapshot().sequence + 1)
+    await changes.wait(0.001)
+    await db.put('a', value)
+    await changes.wait()
+    await changes.close()
+  })
   await doesNotGrow('errors', 1500, () => failed(db.get(long)))
   await doesNotGrow('aborted iterators', 3000, async () => {
     const controller = new AbortController()

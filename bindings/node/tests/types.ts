@@ -1,6 +1,8 @@
 // A user's program, which tsc checks and nobody runs.
 
-import { Backups, Durability, Keyspace, OpenOptions, Savepoint, Transaction, WindrowLevel } from 'windrow'
+import {
+  Backups, Durability, Keyspace, OpenOptions, Savepoint, Secondary, Transaction, WindrowLevel
+} from 'windrow'
 
 export async function main (): Promise<void> {
   const durability: Durability = 'sync'
@@ -37,6 +39,24 @@ export async function main (): Promise<void> {
   await backups.restore('restored', removed[0] ?? made)
   // @ts-expect-error: only an open makes them.
   console.log(new Backups('backups'))
+  const consumer = await db.consumer('copy')
+  await using changes = consumer.changes({ timeout: Infinity, signal: AbortSignal.timeout(1000) })
+  for await (const change of changes) {
+    if (change.type === 'batch') {
+      for (const write of change.writes) {
+        if (write.type === 'put') console.log(write.key.length + write.value.length, write.expiresAt?.getTime())
+      }
+    } else if (change.type === 'keyspaceRenamed') console.log(change.from + change.to)
+    await consumer.acknowledge(change.sequence)
+  }
+  const next = await db.changes(snapshot.sequence + 1).wait(1.5)
+  const held: number[] = (await db.consumers()).map(({ heldBytes }) => heldBytes)
+  await db.removeConsumer(consumer.name)
+  console.log(next?.sequence, held)
+  await using secondary = await Secondary.open('folder', { valueEncoding: 'json' })
+  const state = await secondary.catchUp<string, { moons: number }>()
+  console.log((await state.get('earth'))?.moons)
+  await state.close()
   await db.sublevel<string, string>('names', {}).put('a', 'b')
   await keyspaces(db)
   await db.close()
