@@ -3,6 +3,11 @@
 //! Concurrency: a lock for each feed, which the call that waits has. It waits in short steps, so that signals and a close end
 //! it.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a wait takes the time from the system"
+)]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
