@@ -1,10 +1,11 @@
 package io.windrow.kafka.streams;
 
-import java.util.NoSuchElementException;
+import java.util.Collections;
+import java.util.Iterator;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
 
-/** Ranges without keys. */
+/** Entries without a cursor, and ranges without keys. */
 final class Ranges {
     /** What the log says about a range whose end is before its start. Kafka's own tests look for this text. */
     static final String INVALID = "Returning empty iterator for fetch with invalid key range: from > to. "
@@ -15,20 +16,30 @@ final class Ranges {
     private Ranges() {}
 
     static <K> KeyValueIterator<K, byte[]> none() {
+        return of(Collections.emptyIterator());
+    }
+
+    /** Entries that are in memory. */
+    static <K> KeyValueIterator<K, byte[]> of(Iterator<KeyValue<K, byte[]>> entries) {
         return new KeyValueIterator<>() {
+            private KeyValue<K, byte[]> next;
+
             @Override
             public boolean hasNext() {
-                return false;
+                return next != null || entries.hasNext();
             }
 
             @Override
             public KeyValue<K, byte[]> next() {
-                throw new NoSuchElementException();
+                KeyValue<K, byte[]> found = next == null ? entries.next() : next;
+                next = null;
+                return found;
             }
 
             @Override
             public K peekNextKey() {
-                throw new NoSuchElementException();
+                next = next();
+                return next.key;
             }
 
             @Override

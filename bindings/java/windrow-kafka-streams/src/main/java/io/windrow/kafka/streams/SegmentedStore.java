@@ -14,6 +14,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.internals.WrappedStateStore;
 
 /**
  * What stores of windows and sessions have in common: entries with a time, which expire when the time of the stream has
@@ -34,6 +35,8 @@ abstract class SegmentedStore extends AbstractStore {
     private final long retention;
     private final long removalInterval;
     private final boolean isByTime;
+    /** Whether a cache of Kafka is in front of this store: it wants the order of segments and keys. */
+    private boolean isCached;
     /** That with which the store was created. */
     private long interval;
     /** Written with the lock of the store, and read by queries of other threads. */
@@ -59,6 +62,13 @@ abstract class SegmentedStore extends AbstractStore {
     @Override
     public void init(StateStoreContext context, StateStore root) {
         expiredRecords = Metrics.droppedRecords(context);
+        isCached = false;
+        StateStore outer = root;
+        while (outer instanceof WrappedStateStore<?, ?, ?> wrapping) {
+            // The class is not public.
+            isCached |= outer.getClass().getSimpleName().equals("CachingWindowStore");
+            outer = wrapping.wrapped();
+        }
         super.init(context, root);
     }
 
@@ -171,9 +181,13 @@ abstract class SegmentedStore extends AbstractStore {
         return new SegmentIterator(this, opening, first, last, lower, upper, condition, isForward);
     }
 
-    /** The entries of these times in their order, expired ones too; null if this is no store by time. */
+    /**
+     * The entries of these times in their order, expired ones too; null if this is no store by time. A cache of windows gets
+     * them in the order of segments and keys, and null if it wants all.
+     */
     final KeyValueIterator<Bytes, byte[]> entriesByTime(long from, long to, boolean isForward) {
-        if (!isByTime) {
+        boolean mustSort = isCached;
+        if (!isByTime || (mustSort && to == Long.MAX_VALUE)) {
             return null;
         }
         Keyspace entries = readable();
@@ -181,8 +195,11 @@ abstract class SegmentedStore extends AbstractStore {
             return Ranges.none();
         }
         KeyRange range = TimeIndex.between(Math.max(from, 0), to == Long.MAX_VALUE ? to : to + 1);
-        return call(() -> new TimeIndex(
-                name(), entries, isForward ? entries.entries(range) : entries.reverse(range), this::unordered, this::stored));
+        return call(() -> {
+            TimeIndex found = new TimeIndex(
+                    name(), entries, isForward ? entries.entries(range) : entries.reverse(range), this::unordered, this::stored);
+            return mustSort ? found.sorted(isForward) : found;
+        });
     }
 
     /** A key so that keys of one time are in the order in which a store by time gives them. */

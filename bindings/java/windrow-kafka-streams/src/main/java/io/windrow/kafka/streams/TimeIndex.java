@@ -5,6 +5,7 @@ import io.windrow.KeyRange;
 import io.windrow.Keyspace;
 import java.nio.ByteBuffer;
 import java.util.NoSuchElementException;
+import java.util.TreeMap;
 import java.util.function.UnaryOperator;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -42,6 +43,15 @@ final class TimeIndex implements KeyValueIterator<Bytes, byte[]> {
     static KeyRange between(long from, long before) {
         byte[] start = Keys.segment(from | FIRST_BIT);
         return before == Long.MAX_VALUE ? KeyRange.from(start) : KeyRange.between(start, Keys.segment(before | FIRST_BIT));
+    }
+
+    /** All entries in the order of their stored keys. Closes this one. */
+    KeyValueIterator<Bytes, byte[]> sorted(boolean isForward) {
+        TreeMap<Bytes, KeyValue<Bytes, byte[]>> sorted = new TreeMap<>();
+        try (this) {
+            forEachRemaining(it -> sorted.put(Bytes.wrap(stored.apply(it.key.get())), it));
+        }
+        return Ranges.of((isForward ? sorted : sorted.descendingMap()).values().iterator());
     }
 
     @Override
