@@ -193,7 +193,7 @@ fn only_a_change_of_memtables_or_logs_allocates_more() {
         if chunks(write).is_none() {
             others += 1;
             // The write made a memtable and the summary of the tree for write throttling, made a log with its name,
-            // or let the buffer of a new log grow.
+            // or let the buffer of a new log grow; or it has waited for background work, which the job log notes.
             assert!(
                 write.count_total <= 40 && write.bytes_total <= 64 << 10,
                 "{write:?}"
@@ -202,7 +202,7 @@ fn only_a_change_of_memtables_or_logs_allocates_more() {
     }
     db.flush().unwrap();
     let stats = db.stats();
-    let changes = stats.flushes + 2 * (stats.wal_bytes / log_bytes);
+    let changes = stats.flushes + 2 * (stats.wal_bytes / log_bytes) + stats.stall_count();
     assert!(
         others <= changes,
         "{others} other writes for {changes} changes"
