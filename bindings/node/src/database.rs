@@ -26,7 +26,6 @@ use crate::owner::{Lease, Owner};
 use crate::packed::{Reader, Values};
 use crate::registry::Opened;
 use crate::snapshot::Snapshot;
-use crate::transaction::{Transaction, TransactionOptions, begin};
 use crate::work::{Answer, Work, promise, run};
 use crate::writes::write_all;
 
@@ -419,13 +418,6 @@ impl Database {
     pub fn expires_at(&self, key: Input<'_>) -> Result<AsyncTask<Work<Expires>>> {
         let key = bytes(key);
         self.call(move |entries| Ok(Expires(entries.expires_at(&key)?)))
-    }
-
-    /// Begins a transaction.
-    #[napi]
-    pub fn begin(&self, options: TransactionOptions) -> Result<AsyncTask<Work<Transaction>>> {
-        let owner = Arc::clone(&self.0);
-        self.call(move |_| begin(&owner, &options))
     }
 
     /// Opens the keyspace `name`. A missing one is created.

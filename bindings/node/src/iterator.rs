@@ -18,7 +18,7 @@ use crate::errors::{Failure, Result};
 use crate::input::{Input, Range, bytes};
 use crate::owner::Owner;
 use crate::packed::Entries;
-use crate::transaction::Shared;
+use crate::shared::Shared;
 use crate::work::{Work, promise};
 
 /// What an iterator gives of each entry, and in which order.

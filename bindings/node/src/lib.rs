@@ -28,6 +28,7 @@ mod owner;
 mod packed;
 mod registry;
 mod secondary;
+mod shared;
 mod snapshot;
 mod transaction;
 mod waiting;

@@ -6,12 +6,11 @@
 //! Concurrency: a lock, which a call has on a thread of libuv or on that of the transaction.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, ClassInstance, Either, Object};
 use napi_derive::napi;
-use windrow::{Error, ErrorKind};
 use windrow_ffi::settings;
 use windrow_ffi::transaction::TransactionAndCursors;
 
@@ -22,42 +21,10 @@ use crate::input::{Input, JsRange, Range, bytes};
 use crate::iterator::{EntryIterator, Form};
 use crate::owner::Owner;
 use crate::packed::{Reader, Values, milliseconds};
+use crate::shared::Shared;
 use crate::waiting::Waiting;
 use crate::work::{Answer, Work, promise};
 use crate::writes::{keyspace, write_all};
-
-/// A transaction that its iterators use, too; `None` after the end.
-pub(crate) struct Shared(Mutex<Option<TransactionAndCursors>>);
-
-impl Shared {
-    /// Uses the transaction.
-    ///
-    /// # Errors
-    /// `Closed` after its end; those of `work`.
-    pub(crate) fn with<T>(
-        &self,
-        work: impl FnOnce(&mut TransactionAndCursors) -> windrow::Result<T>,
-    ) -> windrow::Result<T> {
-        work(self.lock().as_mut().ok_or_else(ended)?)
-    }
-
-    /// Closes a cursor, unless a call has the transaction: then the end of the transaction closes it.
-    pub(crate) fn close(&self, cursor: u64) {
-        if let Ok(mut transaction) = self.0.try_lock()
-            && let Some(transaction) = &mut *transaction
-        {
-            transaction.close(cursor);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<TransactionAndCursors>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn ended() -> Error {
-    Error::new(ErrorKind::Closed, "the transaction has ended")
-}
 
 /// How a transaction begins.
 #[napi(object, object_to_js = false)]
@@ -87,11 +54,22 @@ impl Answer for Transaction {
     }
 }
 
-/// Begins a transaction.
-pub(crate) fn begin(
-    owner: &Arc<Owner>,
-    options: &TransactionOptions,
-) -> windrow::Result<Transaction> {
+#[napi]
+impl Database {
+    /// Begins a transaction.
+    #[napi]
+    pub fn begin(&self, options: TransactionOptions) -> Result<AsyncTask<Work<Transaction>>> {
+        let owner = Arc::clone(self.owner());
+        let lease = owner.lease_or_throw()?;
+        Ok(promise(move || {
+            // It ends with the promise.
+            let _held = &lease;
+            begin(&owner, &options)
+        }))
+    }
+}
+
+fn begin(owner: &Arc<Owner>, options: &TransactionOptions) -> windrow::Result<Transaction> {
     let db = owner.entries().db();
     let isolation = settings::isolation(&options.isolation)?;
     let timeout = options.timeout.map(milliseconds).transpose()?;
@@ -102,9 +80,7 @@ pub(crate) fn begin(
     };
     Ok(Transaction {
         owner: Arc::clone(owner),
-        shared: Arc::new(Shared(Mutex::new(Some(TransactionAndCursors::new(
-            transaction,
-        ))))),
+        shared: Arc::new(Shared::new(transaction)),
         waiting: RefCell::new(waiting),
     })
 }
@@ -256,7 +232,7 @@ impl Transaction {
         let shared = Arc::clone(&self.shared);
         Ok(promise(move || {
             let _held = &lease;
-            let transaction = shared.lock().take();
+            let transaction = shared.take();
             transaction.ok_or_else(ended)?.commit(durability)
         }))
     }
@@ -267,7 +243,7 @@ impl Transaction {
         drop(self.waiting.take());
         let shared = Arc::clone(&self.shared);
         promise(move || {
-            drop(shared.lock().take());
+            drop(shared.take());
             Ok(())
         })
     }

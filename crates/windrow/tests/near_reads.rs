@@ -51,6 +51,7 @@ fn memtables_and_open_tables_answer() {
 #[test]
 fn what_may_wait_is_unknown() {
     let mut options = Options::default();
+    options.keyspace.medium_from = 100;
     options.keyspace.large_from = 100;
     let options = options.with_merge_operator("map", Arc::new(Append::new("|")));
     let (folder, db, map) = open(options.clone());
@@ -77,6 +78,7 @@ fn what_may_wait_is_unknown() {
 #[test]
 fn only_answers_count_as_reads() {
     let mut options = Options::default();
+    options.keyspace.medium_from = 100;
     options.keyspace.large_from = 100;
     let (_folder, db, map) = open(options);
     map.insert("large", [7; 1000]).unwrap();

@@ -102,7 +102,10 @@ fn no_failure_of_these_files_reaches_the_database() {
     let stride = own.len().div_ceil(40);
     let mut writes = 0..;
     own.retain(|(kind, _)| {
-        *kind != OperationKind::Write || writes.next().is_some_and(|it: usize| it.is_multiple_of(stride))
+        *kind != OperationKind::Write
+            || writes
+                .next()
+                .is_some_and(|it: usize| it.is_multiple_of(stride))
     });
     let mut hit = 0;
     for (index, (kind, at)) in own.into_iter().enumerate() {

@@ -35,13 +35,9 @@ fn ten_commits(db: &Db) {
 fn damage_commit(disk: &SimDisk, number: u8) {
     let value = [b'a' + number; 20];
     disk.edit(|image: &mut Image| {
-        let is_in = |bytes: &[u8]| {
-            bytes
-                .windows(value.len())
-                .position(|window| window == value)
-        };
         let found = image.files_with("wal").into_iter().find_map(|path| {
-            let offset = is_in(&image.read(&path).unwrap())?;
+            let bytes = image.read(&path).unwrap();
+            let offset = (0..bytes.len()).find(|&offset| bytes[offset..].starts_with(&value))?;
             Some((path, offset))
         });
         let (path, offset) = found.unwrap();

@@ -6,12 +6,13 @@ use crate::report;
 use crate::tree::{File, code, files, line, rust_files, words};
 
 /// The only files with unsafe code, each with its safety argument: arena, skip list and operating system in
-/// the engine, the borders to C, Java and Python, and the bindings of `windrow-peers` to other engines.
+/// the engine, the borders to C, Java, Node and Python, and the bindings of `windrow-peers` to other engines.
 const UNSAFE_FILES: &[&str] = &[
     "bindings/java/native/src/arguments.rs",
     "bindings/java/native/src/filters.rs",
     "bindings/java/native/src/functions.rs",
     "bindings/java/native/src/handles.rs",
+    "bindings/node/src/border.rs",
     "bindings/python/src/buffers.rs",
     "bindings/python/src/forks.rs",
     "crates/windrow-c/src/functions.rs",

@@ -1,3 +1,5 @@
+//! Tests of the replay: the order of sequence numbers, and where history ends.
+
 use super::{RecordedLogs, Replayed, Target, replay, wal_name};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SequenceNumber};
 use crate::log::batch::{self, Entry};

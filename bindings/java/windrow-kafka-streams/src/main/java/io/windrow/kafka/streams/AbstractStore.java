@@ -22,6 +22,7 @@ import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.ChangelogRecordDeserializationHelper;
 import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.processor.internals.RecordCollector;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.Query;
@@ -54,6 +55,8 @@ abstract class AbstractStore implements StateStore {
     private volatile StoreDatabase database;
     /** Null if Kafka tells the store of each commit. */
     private TransactionWatch transactions;
+    /** The collector that {@code transactions} was made for. */
+    private RecordCollector watched;
 
     /** A store whose values have this format, and whose keys have segments of this interval, 0 for none. */
     AbstractStore(String name, String format, long interval) {
@@ -94,7 +97,9 @@ abstract class AbstractStore implements StateStore {
         try {
             position = database.state().position().copy();
             opened(database.state());
-            transactions = TransactionWatch.of(context, name);
+            transactions = null;
+            watched = null;
+            watch();
             long cacheBytes = Settings.cacheBytes(context.appConfigs());
             metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
         } catch (RuntimeException error) {
@@ -144,9 +149,26 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
+    /**
+     * Watches the transactions of the producer that the task has now. A standby has none, and when it becomes active it keeps its
+     * stores: there is no other call that says so. The caller has the lock of the store.
+     */
+    private void watch() {
+        RecordCollector collector = TransactionWatch.collectorOf(context);
+        if (collector == null || collector == watched) {
+            return;
+        }
+        watched = collector;
+        transactions = TransactionWatch.of(context, name);
+        if (transactions != null && database.hasUncommitted()) {
+            transactions.distrust();
+        }
+    }
+
     /** A write is about to begin. The caller has the lock of the store. */
     final void beforeWrite() {
         checkOpen();
+        watch();
         if (transactions != null && transactions.isCommitted() && database.hasUncommitted()) {
             Long offset = transactions.acknowledgedOffset();
             if (offset != null) {
@@ -168,6 +190,7 @@ abstract class AbstractStore implements StateStore {
         if (!isOpen) {
             return;
         }
+        watch();
         // Kafka also asks for a commit before it wipes a task whose transaction has failed.
         if (transactions != null && database.hasUncommitted() && !transactions.isCommitted()) {
             LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);

@@ -37,6 +37,9 @@ final class TransactionWatch {
     private static final Logger LOG = LoggerFactory.getLogger(TransactionWatch.class);
     private static final String COMMITS = "txn-commit-time-ns-total";
     private static final String ABORTS = "txn-abort-time-ns-total";
+    /** The way to the producer; null if this Kafka has another one. */
+    private static final Field STREAMS_PRODUCER = streamsProducer();
+    private static final Method KAFKA_PRODUCER = kafkaProducer();
 
     private final RecordCollector collector;
     private final TopicPartition changelog;
@@ -52,6 +55,11 @@ final class TransactionWatch {
     private TransactionWatch(RecordCollector collector, TopicPartition changelog) {
         this.collector = collector;
         this.changelog = changelog;
+    }
+
+    /** The collector of the records of the task; null if it is a standby, or has none. */
+    static RecordCollector collectorOf(StateStoreContext context) {
+        return context instanceof RecordCollector.Supplier task ? task.recordCollector() : null;
     }
 
     /** The watch for the store of an active task; null if there is no producer to watch, or no changelog of its own. */
@@ -74,6 +82,11 @@ final class TransactionWatch {
 
     TopicPartition changelog() {
         return changelog;
+    }
+
+    /** The store has writes from before the first look: nothing is known of their transactions. */
+    void distrust() {
+        isUnsure = true;
     }
 
     /** Whether all writes are committed that were made before the last look. This is the next look. */
@@ -128,17 +141,35 @@ final class TransactionWatch {
 
     /** The producer that the task has now. Kafka gives no other access to it. */
     private Producer<?, ?> current() {
-        if (!(collector instanceof RecordCollectorImpl)) {
+        if (!(collector instanceof RecordCollectorImpl) || STREAMS_PRODUCER == null || KAFKA_PRODUCER == null) {
             return null;
         }
         try {
+            return (Producer<?, ?>) KAFKA_PRODUCER.invoke(STREAMS_PRODUCER.get(collector));
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            LOG.warn("The producer of a task cannot be watched: more is restored after a kill", error);
+            return null;
+        }
+    }
+
+    private static Field streamsProducer() {
+        try {
             Field field = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
             field.setAccessible(true);
+            return field;
+        } catch (ReflectiveOperationException | RuntimeException | LinkageError error) {
+            LOG.warn("The producers of tasks cannot be watched: more is restored after a kill", error);
+            return null;
+        }
+    }
+
+    private static Method kafkaProducer() {
+        try {
             Method method = StreamsProducer.class.getDeclaredMethod("kafkaProducer");
             method.setAccessible(true);
-            return (Producer<?, ?>) method.invoke(field.get(collector));
-        } catch (ReflectiveOperationException | RuntimeException error) {
-            LOG.warn("The producer of the task cannot be watched: more is restored after a kill", error);
+            return method;
+        } catch (ReflectiveOperationException | RuntimeException | LinkageError error) {
+            LOG.warn("The producers of tasks cannot be watched: more is restored after a kill", error);
             return null;
         }
     }

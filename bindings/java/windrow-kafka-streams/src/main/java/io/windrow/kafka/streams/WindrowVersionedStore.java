@@ -75,6 +75,8 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
     @Override
     void opened(State state) {
         streamTime = state.streamTime();
+        // The version there may have been rolled back.
+        sweptTo = null;
     }
 
     @Override
