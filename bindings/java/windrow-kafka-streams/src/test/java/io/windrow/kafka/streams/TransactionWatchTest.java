@@ -47,6 +47,7 @@ class TransactionWatchTest {
     private final Count aborts = new Count("txn-abort-time-ns-total");
     private String guarantee = StreamsConfig.EXACTLY_ONCE_V2;
     private boolean hasRace;
+    private boolean isStandby;
     private KeyValueStore<Bytes, byte[]> store;
 
     private static MockProducer<byte[], byte[]> producer() {
@@ -95,7 +96,7 @@ class TransactionWatchTest {
 
             @Override
             public RecordCollector recordCollector() {
-                return collector;
+                return isStandby ? null : collector;
             }
         };
         Contexts.process(context, 0);
@@ -211,6 +212,22 @@ class TransactionWatchTest {
         put(1);
         commits.record();
         store.commit(Map.of(CHANGELOG, 1L));
+        put(2);
+        store.commit(Map.of(CHANGELOG, 2L));
+        open();
+        assertEquals("1", contents());
+        assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** Kafka gives an active task the open stores of its standby, without a call that says so. */
+    @Test
+    void aStandbyThatBecomesActiveIsWatched() {
+        isStandby = true;
+        open();
+        store.commit(Map.of());
+        isStandby = false;
+        put(1);
+        commits.record();
         put(2);
         store.commit(Map.of(CHANGELOG, 2L));
         open();
