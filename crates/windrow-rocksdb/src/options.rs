@@ -119,6 +119,8 @@ impl OpenOptions {
             common.write_buffer_bytes = common.write_buffer_bytes.max(bytes);
         }
         let mut options = common.to_windrow();
+        // `LOG` is the file of this interface.
+        options.job_log_bytes = 0;
         if let Some(threads) = self.background_threads {
             options.background_threads = threads.clamp(1, 64);
         }
