@@ -96,7 +96,7 @@ fn files_of_a_database_can_be_dumped() {
     let mut endings = Vec::new();
     for file in fs::read_dir(folder.path().join("db")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        if ["LOCK", "RESERVE"].contains(&name.as_str()) {
+        if ["LOCK", "LOG", "RESERVE"].contains(&name.as_str()) {
             continue;
         }
         let path = format!("db/{name}");
