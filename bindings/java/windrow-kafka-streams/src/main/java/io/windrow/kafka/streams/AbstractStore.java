@@ -55,6 +55,7 @@ abstract class AbstractStore implements StateStore {
     private volatile StoreDatabase database;
     /** Null if Kafka tells the store of each commit. */
     private TransactionWatch transactions;
+    private boolean isExactlyOnce;
     /** The collector that {@code transactions} was made for. */
     private RecordCollector watched;
 
@@ -87,9 +88,9 @@ abstract class AbstractStore implements StateStore {
         boolean isGlobal = task.subtopology() < 0;
         boolean isLogged = isGlobal || !(context instanceof InternalProcessorContext<?, ?> known) || known.changelogFor(name) != null;
         try {
-            boolean isWiped = StreamsConfig.EXACTLY_ONCE_V2.equals(
+            isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(
                     context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG));
-            StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal, isLogged || isWiped);
+            StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal, isLogged || isExactlyOnce);
             database = new StoreDatabase(folder, Settings.of(context.appConfigs()), kind);
         } catch (RuntimeException error) {
             throw new ProcessorStateException("Error opening store " + name + " at location " + folder, error);
@@ -154,6 +155,9 @@ abstract class AbstractStore implements StateStore {
      * stores: there is no other call that says so. The caller has the lock of the store.
      */
     private void watch() {
+        if (!isExactlyOnce) {
+            return;
+        }
         RecordCollector collector = TransactionWatch.collectorOf(context);
         if (collector == null || collector == watched) {
             return;
