@@ -45,6 +45,6 @@ impl Shared {
     }
 }
 
-fn ended() -> Error {
+pub(crate) fn ended() -> Error {
     Error::new(ErrorKind::Closed, "the transaction has ended")
 }

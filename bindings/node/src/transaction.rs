@@ -21,7 +21,7 @@ use crate::input::{Input, JsRange, Range, bytes};
 use crate::iterator::{EntryIterator, Form};
 use crate::owner::Owner;
 use crate::packed::{Reader, Values, milliseconds};
-use crate::shared::Shared;
+use crate::shared::{Shared, ended};
 use crate::waiting::Waiting;
 use crate::work::{Answer, Work, promise};
 use crate::writes::{keyspace, write_all};
