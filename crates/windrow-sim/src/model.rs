@@ -93,6 +93,8 @@ pub struct Bounds {
     pub required: usize,
     /// The number of commits that may be there.
     pub begun: usize,
+    /// No other numbers may be there.
+    pub only_ends: bool,
     /// The clock shows this moment or a later one.
     pub from: u64,
 }
@@ -107,6 +109,14 @@ pub struct Model {
     current: Contents,
     /// The latest moment that the clock has shown.
     moment: u64,
+    points: Option<Points>,
+}
+
+/// The states that survive if the database keeps no log: exactly those of `Db::persist`.
+#[derive(Debug, Clone, Default)]
+struct Points {
+    /// The numbers of commits at calls that have not succeeded, and may have had their effect.
+    begun: Vec<usize>,
 }
 
 impl Default for Model {
@@ -124,6 +134,7 @@ impl Model {
             current: base.clone(),
             base,
             commits: Vec::new(),
+            points: None,
             moment: u64::try_from(UNIX_TIME_START.as_millis()).expect("a small number"),
         }
     }
@@ -188,8 +199,24 @@ impl Model {
         self.current = self.written(count);
     }
 
+    /// The database keeps no log.
+    pub fn without_log(&mut self) {
+        self.points = Some(Points::default());
+    }
+
+    /// A call to make everything durable begins.
+    pub fn persisting(&mut self) {
+        let count = self.commits.len();
+        if let Some(points) = &mut self.points {
+            points.begun.push(count);
+        }
+    }
+
     /// Everything that was acknowledged became durable.
     pub fn persisted(&mut self) {
+        if let Some(points) = &mut self.points {
+            points.begun.clear();
+        }
         let mut newest_first = self.commits.iter_mut().rev();
         if let Some(last) = newest_first.find(|(_, status)| *status != Status::Unknown) {
             last.1 = Status::Durable;
@@ -208,6 +235,9 @@ impl Model {
 
     /// What the end of the process may leave now.
     pub fn process_crash_bounds(&self) -> Bounds {
+        if self.points.is_some() {
+            return self.power_failure_bounds();
+        }
         self.bounds(|status| status != Status::Unknown)
     }
 
@@ -267,7 +297,9 @@ impl Model {
     /// No allowed state equals `recovered`. The sentence names the nearest difference.
     pub fn check_recovered(&self, recovered: &Contents, bounds: Bounds) -> Result<usize, String> {
         let wanted = hash(recovered);
+        let is_end = |count: &usize| *count == bounds.required || *count == bounds.begun;
         let candidates = (bounds.required..=bounds.begun).rev();
+        let candidates = candidates.filter(|count| !bounds.only_ends || is_end(count));
         for count in candidates.filter(|count| self.hashes[*count] == wanted) {
             if self.may_show(self.written(count), recovered, bounds.from) {
                 return Ok(count);
@@ -293,9 +325,13 @@ impl Model {
 
     fn bounds(&self, counts: impl Fn(Status) -> bool) -> Bounds {
         let last = self.commits.iter().rposition(|(_, status)| counts(*status));
+        let required = last.map_or(0, |index| index + 1);
+        let points = self.points.as_ref().map(|points| &*points.begun);
+        let begun = points.map(|begun| begun.iter().copied().fold(required, usize::max));
         Bounds {
-            required: last.map_or(0, |index| index + 1),
-            begun: self.commits.len(),
+            required,
+            begun: begun.unwrap_or(self.commits.len()),
+            only_ends: points.is_some_and(|begun| begun.len() <= 1),
             from: 0,
         }
     }

@@ -94,6 +94,11 @@ impl Setting {
                 options.keyspace.max_space_amp = 2.0;
                 options.compaction_bytes_per_second = 64 << 10;
             }),
+            set("unlogged", |options| {
+                options.log = false;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+                options.keyspace.max_space_amp = f64::INFINITY;
+            }),
             set("scrubbed", |options| {
                 options.scrub_interval = Duration::from_nanos(1);
                 options.job_log_bytes = 4 << 10;
@@ -105,6 +110,18 @@ impl Setting {
                 options.keyspace.max_space_amp = f64::INFINITY;
             }),
         ]
+    }
+
+    /// Those with a log.
+    pub fn logged() -> Vec<Self> {
+        let mut settings = Self::all();
+        settings.retain(Self::has_log);
+        settings
+    }
+
+    /// Whether databases keep a log.
+    pub fn has_log(&self) -> bool {
+        self.options.log
     }
 
     /// The set called `name`.

@@ -41,6 +41,11 @@ pub struct Options {
     /// Durability of writes that do not name one. Default [`Durability::Buffered`]. Set `Sync` if every write must
     /// survive a power failure.
     pub durability: Durability,
+    /// Whether writes go to a log. Default true. Without a log writes cost less, and only
+    /// [`Db::persist`](crate::Db::persist) makes them durable: whatever ends the process, even a close, the next open finds
+    /// the database exactly as it was at the last `persist`. Set false for data that can be made again from elsewhere.
+    /// Writes with [`Durability::Sync`], prepared transactions, consumers of changes and secondaries need a log.
+    pub log: bool,
     /// What an open does if the write-ahead log is damaged. Default [`Recovery::Strict`]. Set `UpToDamage` to go on with
     /// the commits before the damage, if those behind it are not worth a [repair](crate::Db::repair).
     pub recovery: Recovery,
@@ -112,6 +117,7 @@ impl Default for Options {
             create_if_missing: true,
             error_if_exists: false,
             durability: Durability::default(),
+            log: true,
             recovery: Recovery::default(),
             block_source: BlockSource::default(),
             lock_timeout: Duration::from_secs(1),
@@ -239,6 +245,10 @@ impl Options {
             (
                 !self.error_if_exists || self.create_if_missing,
                 "error_if_exists without create_if_missing can never succeed".to_owned(),
+            ),
+            (
+                self.log || self.durability == Durability::Buffered,
+                "durability can be Sync only with a log".to_owned(),
             ),
             (
                 self.reserve_bytes <= 1 << 40,

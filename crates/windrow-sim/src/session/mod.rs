@@ -66,11 +66,15 @@ impl Session {
         let disk = SimDisk::new();
         disk.forbid_removal_in_use(".table");
         disk.forbid_removal_in_use(".values");
+        let mut model = Model::default();
+        if !setting.has_log() {
+            model.without_log();
+        }
         Self {
             disk,
             runtime: SteppedRuntime::new(seed),
             setting,
-            model: SharedModel::default(),
+            model: Arc::new(Mutex::new(model)),
             db: None,
             keyspaces: BTreeMap::new(),
             held: VecDeque::new(),
@@ -102,7 +106,7 @@ impl Session {
         Ok(keyspace)
     }
 
-    /// Closes and opens the database. Nothing may change.
+    /// Closes and opens the database. Nothing may change, except that without a log it returns to the last point.
     pub fn reopen(&mut self) -> Result<()> {
         self.close()?;
         self.open()
@@ -125,14 +129,14 @@ impl Session {
         self.runtime.set_unix_time(moment);
     }
 
-    /// Closes the database, which makes everything durable, and ends the process.
+    /// Closes the database, which makes everything durable if there is a log, and ends the process.
     pub fn close(&mut self) -> Result<()> {
         let closed = match self.db.take() {
             Some(db) => db.close(),
             None => Ok(()),
         };
         self.forget();
-        if closed.is_ok() {
+        if closed.is_ok() && self.setting.has_log() {
             self.lock_model().persisted();
         }
         self.disk = self.disk.end_process();
@@ -207,6 +211,12 @@ impl Session {
     pub fn check_tables(&mut self) -> Result<()> {
         self.held.clear();
         self.db().wait_idle()?;
+        if !self.setting.has_log() {
+            // Until then the files of the last point stay; merges may follow its flushes.
+            self.persist()?;
+            self.db().wait_idle()?;
+            self.persist()?;
+        }
         let keyspaces = self.db().stats().keyspaces;
         let levels = keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
         let tables = levels.map(|level| level.files).sum();
@@ -227,6 +237,14 @@ impl Session {
                 ".{extension} files in the folder and in the manifest"
             );
         }
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    pub fn persist(&mut self) -> Result<()> {
+        self.lock_model().persisting();
+        self.db().persist()?;
+        self.lock_model().persisted();
         Ok(())
     }
 
@@ -259,7 +277,7 @@ impl Session {
             ..bounds
         };
         let count = check(&model, &found, bounds);
-        // Lost commits stay lost, and what was read is durable from now on.
+        // Lost commits stay lost. What was read is durable from now on.
         model.recovered(count);
         model.persisted();
         drop(model);

@@ -24,14 +24,12 @@ impl Session {
                 self.show_moment();
                 Ok(())
             }
-            Operation::Persist => {
-                self.db().persist()?;
-                self.lock_model().persisted();
-                Ok(())
-            }
+            Operation::Persist => self.persist(),
             Operation::Flush => {
                 self.db().flush()?;
-                self.lock_model().persisted();
+                if self.setting.has_log() {
+                    self.lock_model().persisted();
+                }
                 Ok(())
             }
             Operation::Compact(keyspace, from, to) => {
@@ -62,6 +60,10 @@ impl Session {
 
     /// Commits `changes`: as a batch, or as a single write if there is only one change.
     pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let durability = match durability {
+            Durability::Sync if !self.setting.has_log() => Durability::Buffered,
+            durability => durability,
+        };
         let moment = self.lock_model().moment();
         let stamped = changes.iter().cloned().map(|(name, key, effect)| {
             let effect = match effect {
@@ -230,6 +232,9 @@ impl Session {
     }
 
     fn check_checkpoint(&self, expected: &Contents) -> Result<()> {
+        if !self.setting.has_log() {
+            self.lock_model().persisting();
+        }
         self.db().checkpoint(CHECKPOINT)?;
         if !self.unresolved {
             self.lock_model().persisted();
@@ -253,6 +258,10 @@ impl Session {
         status: Status,
         commit: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<()> {
+        let status = match status {
+            Status::Durable if !self.setting.has_log() => Status::Buffered,
+            status => status,
+        };
         if self.unresolved {
             // If the next change does not fail as poisoned, the failed one has changed nothing. Only an
             // error that poisons may leave its commit in the log.

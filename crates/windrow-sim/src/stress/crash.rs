@@ -368,7 +368,12 @@ impl Sweep<'_> {
             verify(&db)?;
             let keyspace = db.keyspace(FIRST_KEYSPACE)?;
             let key = format!("afterlife-{number}").into_bytes();
-            keyspace.insert_with(&key, b"again", Durability::Sync)?;
+            if setting.has_log() {
+                keyspace.insert_with(&key, b"again", Durability::Sync)?;
+            } else {
+                keyspace.insert(&key, b"again")?;
+                db.persist()?;
+            }
             if number.is_multiple_of(2) {
                 db.flush()?;
                 runtime.run_until_idle(JOBS_MAX);

@@ -73,7 +73,7 @@ pub fn run(plan: &Plan) -> Tally {
     plan.seeds.sum(|seed| run_seed(plan, seed))
 }
 
-/// Runs the history of one seed under every option set.
+/// Runs the history of one seed under every option set with a log.
 fn run_seed(plan: &Plan, seed: u64) -> Tally {
     let mut replay = Replay::new(
         "metamorphic",
@@ -81,7 +81,7 @@ fn run_seed(plan: &Plan, seed: u64) -> Tally {
         &format!("--operations {}", plan.operations),
     );
     let mut tally = Tally::default();
-    for setting in Setting::all() {
+    for setting in Setting::logged() {
         tally.histories += 1;
         let name = setting.name;
         replay.at(format!("{name}, the first open"));

@@ -39,7 +39,11 @@ fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Resu
 
 /// The options that a seed uses.
 fn setting_of(seed: u64) -> Setting {
-    let settings = Setting::all();
+    one_of(&Setting::all(), seed)
+}
+
+/// The one of `settings` that a seed uses.
+fn one_of(settings: &[Setting], seed: u64) -> Setting {
     let index = usize::try_from(seed).unwrap_or(0) % settings.len();
     settings[index].clone()
 }

@@ -40,21 +40,27 @@ const EDIT_RECORDS: [&str; 29] = [
     "expired by",
 ];
 
-/// The tag less one of the first kind of record for consumers of changes, and these kinds. Histories have no consumers: the
+/// The tag less one of the first of the later kinds of records, and these kinds. Histories have no consumers of changes: the
 /// scenario `changes` lets the power fail after each change of such a history.
-const CONSUMER_RECORDS: (usize, [&str; 4]) = (
+const LATER_RECORDS: (usize, [&str; 5]) = (
     31,
-    ["consumer", "remove consumer", "keep log", "change event"],
+    [
+        "consumer",
+        "remove consumer",
+        "keep log",
+        "change event",
+        UNLOGGED,
+    ],
 );
+
+/// The one of these that histories have.
+const UNLOGGED: &str = "unlogged";
 
 /// The name of the kind of record with this tag less one.
 fn record_name(index: usize) -> &'static str {
-    let (first, names) = CONSUMER_RECORDS;
-    let of_consumers = index.checked_sub(first).and_then(|index| names.get(index));
-    EDIT_RECORDS
-        .get(index)
-        .or(of_consumers)
-        .unwrap_or(&"unknown")
+    let (first, names) = LATER_RECORDS;
+    let later = index.checked_sub(first).and_then(|index| names.get(index));
+    EDIT_RECORDS.get(index).or(later).unwrap_or(&"unknown")
 }
 
 /// The index of "add value log" in these.
@@ -102,6 +108,7 @@ pub(super) fn required() -> impl Iterator<Item = String> {
     };
     let edits = EDIT_RECORDS
         .iter()
+        .chain([&UNLOGGED])
         .flat_map(|record| ["written", "synced"].map(|verb| format!("edit {verb}: {record}")));
     let recovery_edits = RECOVERY_EDITS.map(|record| format!("edit synced: {record}"));
     let recovery = steps(&RECOVERY_STEPS).chain(recovery_edits);

@@ -18,7 +18,7 @@
 mod client;
 mod prepared;
 
-use super::{Replay, Seeds, setting_of, write_counts};
+use super::{Replay, Seeds, one_of, write_counts};
 use crate::disk::{CrashPolicy, Fault, OperationKind, SimDisk};
 use crate::histories::{self, Level, List, Step, Transaction};
 use crate::session::{FOLDER, is_device_error, verify};
@@ -242,7 +242,7 @@ fn write_of(key: u64, list: &[u64], element: u64) -> (Step, Vec<u8>) {
 
 impl Run {
     fn new(seed: u64) -> Self {
-        let setting = setting_of(seed);
+        let setting = one_of(&Setting::logged(), seed);
         let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(seed));
         let store = Store::open(&setting, &disk, &runtime).expect("a sound disk");
         Self {

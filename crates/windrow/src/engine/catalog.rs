@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - I1: An edit is durable before readers see its effects, and before anything that depends on it
-//!   is returned or deleted.
+//!   is returned or deleted. Without a log, it is durable at the next [point](Catalog::point) only.
 //! - I2: The catalog allocates only numbers below a mark that the manifest has recorded.
 //!
 //! Concurrency: one lock, held until an edit is durable and installed. Reads of data never take it. The
@@ -188,8 +188,8 @@ impl Catalog {
             self.ids.recorded(mark);
         }
         let installed = install(store.state()); // I1
-        if store.needs_rollover() {
-            self.roll_over(store);
+        if !store.state().is_unlogged {
+            self.roll_over_if_due(store);
         }
         Ok(installed)
     }
@@ -226,7 +226,8 @@ impl Catalog {
         self.try_commit(build, install)
     }
 
-    /// Records the length of the manifest in `CURRENT`. Later opens then know that every edit in it is durable.
+    /// Records the length of the manifest in `CURRENT`. Later opens then know that every edit in it is durable. Without a log
+    /// only these count.
     ///
     /// # Errors
     /// `NoSpace` and `ReadOnly`: nothing has changed. Any other failure poisons the database.
@@ -235,6 +236,9 @@ impl Catalog {
         let Description::Open(store) = &mut *description else {
             return Err(Error::read_only());
         };
+        if store.state().is_unlogged {
+            self.roll_over_if_due(store);
+        }
         store.record_length().inspect_err(|error| {
             if error.kind() != ErrorKind::NoSpace {
                 self.poison.set(error);
@@ -255,17 +259,27 @@ impl Catalog {
     /// The end of the manifest.
     pub(crate) fn position(&self) -> ManifestPosition {
         match &*self.store.lock() {
-            Description::Open(store) => ManifestPosition {
-                number: store.number().0,
-                offset: store.length(),
-            },
+            Description::Open(store) => store.position(),
             Description::Fixed(..) => ManifestPosition::default(),
         }
     }
 
-    /// Begins a new manifest. A full disk is no error: the old manifest stays current, and a later edit
+    /// The place in the manifest up to which edits count after a crash, if the database keeps no log.
+    pub(crate) fn point(&self) -> Option<ManifestPosition> {
+        match &*self.store.lock() {
+            Description::Open(store) if store.state().is_unlogged => {
+                Some(store.recorded_position())
+            }
+            _ => None,
+        }
+    }
+
+    /// Begins a new manifest if the present one is long. A full disk is no error: the old manifest stays current, and a later edit
     /// tries again.
-    fn roll_over(&self, store: &mut ManifestStore) {
+    fn roll_over_if_due(&self, store: &mut ManifestStore) {
+        if !store.needs_rollover() {
+            return;
+        }
         let Some(number) = self.ids.allocate() else {
             return;
         };

@@ -1,4 +1,4 @@
-//! The removal of files that readers in other processes may use.
+//! The removal of files that readers in other processes, or the state after a crash, may use.
 //!
 //! A file that the manifest no longer names waits here while a lease needs it: while the place of a live
 //! [lease](super::secondary::lease) lies before the edit that has dropped the file. Without leases, which is the usual case,
@@ -8,6 +8,8 @@
 //! I2. A lease counts as live while its lock is held and its place has changed within [`LEASE_TIMEOUT`]. The clock of this
 //!     process alone decides.
 //! I3. If the leases cannot be read, they count as live and need everything.
+//! I4. Without a log, the last [point](super::catalog::Catalog::point) counts as a lease that never ends: a crash takes the
+//!     database back to it.
 //!
 //! Files that wait at the end of a process are unnamed files at the next open, which treats them in the same way.
 //!
@@ -151,15 +153,16 @@ impl Engine {
     /// removal fails, the next open tries again.
     pub(super) fn remove_files(&self, files: &[FileName]) {
         let vfs = &*self.options.vfs;
-        let leased = &self.leased_files;
-        let mut waiting = leased.waiting.lock();
+        let leased_files = &self.leased_files;
+        let mut waiting = leased_files.waiting.lock();
         if files.is_empty() && waiting.files.is_empty() {
             return;
         }
         let now = self.options.runtime.now();
         let next_look = nanoseconds(now.saturating_add(LOOK_INTERVAL));
-        leased.next_look.store(next_look, Ordering::Release);
-        let needed = waiting.needed_from(vfs, &self.directory, now);
+        leased_files.next_look.store(next_look, Ordering::Release);
+        let leased = waiting.needed_from(vfs, &self.directory, now);
+        let needed = leased.into_iter().chain(self.catalog.point()).min();
         let dropped_at = needed.map(|_| self.catalog.position());
         let dropped_at = dropped_at.unwrap_or_default();
         let files = files.iter().map(|file| (dropped_at, *file));
@@ -172,7 +175,7 @@ impl Engine {
             is_needed
         });
         let count = waiting.files.len() as u64;
-        leased.count.store(count, Ordering::Release);
+        leased_files.count.store(count, Ordering::Release);
     }
 
     /// Whether files wait for readers, and another look at the leases is due at `now`.

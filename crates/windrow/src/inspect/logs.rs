@@ -312,6 +312,7 @@ fn change(record: &Change) -> Record<'_> {
             .number("length", log.length)
             .number("first_sequence", log.first)
             .number("last_sequence", log.last),
+        Change::Unlogged => Record::new("unlogged"),
         Change::ChangeEvent { sequence, event } => change_event(
             Record::new("change_event").number("sequence", *sequence),
             event,

@@ -194,6 +194,9 @@ records! {
 
     /// A change that has no entries in the logs, only this sequence number.
     CHANGE_EVENT ChangeEvent { sequence: SequenceNumber, event: ChangeEvent };
+
+    /// Writes go to no log. Edits behind the length in `CURRENT` do not count.
+    UNLOGGED Unlogged;
 }
 
 mod tag {
@@ -230,6 +233,7 @@ mod tag {
     pub(super) const REMOVE_CONSUMER: u64 = 33;
     pub(super) const KEEP_LOG: u64 = 34;
     pub(super) const CHANGE_EVENT: u64 = 35;
+    pub(super) const UNLOGGED: u64 = 36;
 }
 
 impl Edit {

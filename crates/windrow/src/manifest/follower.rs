@@ -3,7 +3,7 @@
 //! The writer may be another process. It appends edits, and now and then begins a new manifest, which `CURRENT` then names.
 //! Reading changes nothing.
 //!
-//! I1. The state is that of a prefix of the edits.
+//! I1. The state is that of a prefix of the edits. If the database keeps no log, this prefix ends at the length in `CURRENT`.
 //! I2. Damage is reported only after a second look: a chunk that was being written at the first one is whole by then, if
 //!     anything behind it is.
 //!
@@ -87,6 +87,10 @@ impl ManifestFollower {
             applied: 0,
             state: Arc::default(),
         };
+        follower.read_next()?;
+        if follower.is_unlogged() {
+            follower.reader.extend_to(current.length)?;
+        }
         follower.read_ahead()?;
         // The length in CURRENT was durable, and includes the snapshot.
         follower.check_end(current.length)?;
@@ -133,18 +137,31 @@ impl ManifestFollower {
 
     /// Reads the sound edits from the present position on.
     fn read_ahead(&mut self) -> Result<()> {
-        while let Some(record) = self.reader.next()? {
-            let offset = record.payload_offset();
-            let edit =
-                Edit::decode(record.payload).map_err(|error| error.in_file(&self.name, offset))?;
-            if !self.is_begun && edit.records.first() != Some(&Record::FormatVersion) {
-                let what = "the first record is not a format version";
-                return Err(Error::corruption(&self.name, offset, what));
-            }
-            self.is_begun = true;
-            self.ahead.push((offset, edit));
-        }
+        while self.read_next()? {}
         Ok(())
+    }
+
+    /// Reads the next edit. Returns whether there is a sound one.
+    fn read_next(&mut self) -> Result<bool> {
+        let Some(record) = self.reader.next()? else {
+            return Ok(false);
+        };
+        let offset = record.payload_offset();
+        let edit =
+            Edit::decode(record.payload).map_err(|error| error.in_file(&self.name, offset))?;
+        if !self.is_begun && edit.records.first() != Some(&Record::FormatVersion) {
+            let what = "the first record is not a format version";
+            return Err(Error::corruption(&self.name, offset, what));
+        }
+        self.is_begun = true;
+        self.ahead.push((offset, edit));
+        Ok(true)
+    }
+
+    /// Whether the snapshot that was read says that edits behind the length in `CURRENT` do not count.
+    fn is_unlogged(&self) -> bool {
+        let snapshot = self.ahead.first();
+        snapshot.is_some_and(|(_, edit)| edit.records.contains(&Record::Unlogged))
     }
 
     /// Applies what was read. Returns the keyspaces whose files it changes.

@@ -45,6 +45,8 @@ pub(crate) struct ManifestState {
     pub(crate) totals: Totals,
     /// What consumers of the change feed hold.
     pub(crate) changes: ChangeState,
+    /// Whether writes go to no log, and edits count only up to the length in `CURRENT`.
+    pub(crate) is_unlogged: bool,
     /// All tables, value files and discard lists of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
@@ -62,6 +64,7 @@ impl Default for ManifestState {
             expired_by: 0,
             totals: Totals::new(),
             changes: ChangeState::default(),
+            is_unlogged: false,
             files: BTreeSet::new(),
         }
     }
@@ -108,6 +111,7 @@ impl ManifestState {
     /// The edit that turns an empty state into this one.
     pub(crate) fn snapshot(&self) -> Edit {
         let mut records = vec![Record::FormatVersion, Record::NextId(self.next_id)];
+        records.extend(self.is_unlogged.then_some(Record::Unlogged));
         for (&id, keyspace) in &self.keyspaces {
             keyspace.snapshot(id, &mut records);
         }
@@ -323,6 +327,10 @@ impl ManifestState {
                 self.changes.keep_log(*number, *log)
             }
             Record::ChangeEvent { sequence, event } => self.changes.add_event(*sequence, event),
+            Record::Unlogged => {
+                self.is_unlogged = true;
+                Ok(())
+            }
             Record::Totals(totals) => {
                 self.totals.clone_from(totals);
                 Ok(())

@@ -8,6 +8,7 @@
 //! I2. An edit is durable before [`commit`](ManifestStore::commit) returns success.
 //! I3. After a failure that leaves an edit's durability unknown, nothing more is committed.
 //! I4. A sync marker follows every durable edit. So damage of any edit differs from a torn tail.
+//! I5. If the database keeps no log, I2 and I4 do not hold: edits count, and are durable, up to the length in `CURRENT`.
 //!
 //! Concurrency: one thread at a time.
 
@@ -21,6 +22,7 @@ use crate::log::{HEADER_BYTES, LogWriter};
 use crate::vfs::{self, OpenMode, Vfs};
 
 use super::edit::Edit;
+use super::follower::ManifestPosition;
 use super::names::FileName;
 use super::state::ManifestState;
 
@@ -54,6 +56,8 @@ pub(crate) struct ManifestStore {
     snapshot_bytes: u64,
     /// The length in `CURRENT`.
     current_length: u64,
+    /// The end of the manifest when `CURRENT` was written.
+    recorded_end: u64,
     is_poisoned: bool,
 }
 
@@ -75,6 +79,7 @@ impl ManifestStore {
             directory: directory.to_owned(),
             snapshot_bytes: log.end(),
             current_length: Current::of(&log).length,
+            recorded_end: log.end(),
             is_poisoned: false,
             log,
             state,
@@ -82,7 +87,7 @@ impl ManifestStore {
         })
     }
 
-    /// Makes `edit` durable and applies it to the state.
+    /// Makes `edit` durable, unless I5 allows less, and applies it to the state.
     ///
     /// # Errors
     /// `NoSpace` if the disk is full: nothing has changed. `Poisoned` after an earlier failure, and for
@@ -109,7 +114,12 @@ impl ManifestStore {
             )
         });
         self.poison_on_error(outcome)?;
-        let outcome = self.log.commit().and_then(|()| sync(&self.log));
+        let outcome = self.log.commit();
+        self.poison_on_error(outcome)?;
+        if self.state.is_unlogged {
+            return Ok(()); // I5
+        }
+        let outcome = sync(&self.log);
         self.poison_on_error(outcome)?;
         // The edit is durable even if the marker cannot be written (I4). The next commit reports the
         // failure.
@@ -134,6 +144,22 @@ impl ManifestStore {
     /// The bytes of the manifest.
     pub(crate) fn length(&self) -> u64 {
         self.log.end()
+    }
+
+    /// The end of the manifest.
+    pub(crate) fn position(&self) -> ManifestPosition {
+        ManifestPosition {
+            number: self.number().0,
+            offset: self.length(),
+        }
+    }
+
+    /// Its end when `CURRENT` was written.
+    pub(crate) fn recorded_position(&self) -> ManifestPosition {
+        ManifestPosition {
+            number: self.number().0,
+            offset: self.recorded_end,
+        }
     }
 
     /// Whether nothing more can be committed.
@@ -176,6 +202,7 @@ impl ManifestStore {
         self.poison_on_error(outcome)?;
         self.snapshot_bytes = log.end();
         self.current_length = Current::of(&log).length;
+        self.recorded_end = log.end();
         self.log = log;
         Ok(())
     }
@@ -186,6 +213,10 @@ impl ManifestStore {
     /// `NoSpace`: nothing has changed. Any other error poisons the store.
     pub(crate) fn record_length(&mut self) -> Result<()> {
         self.check_sound()?;
+        if self.state.is_unlogged {
+            let outcome = sync(&self.log);
+            self.poison_on_error(outcome)?;
+        }
         let current = Current::of(&self.log);
         if current.length == self.current_length {
             return Ok(());
@@ -197,6 +228,7 @@ impl ManifestStore {
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
         self.current_length = current.length;
+        self.recorded_end = self.log.end();
         Ok(())
     }
 

@@ -47,6 +47,7 @@ impl Engine {
         // Under the catalog's lock no file that the state names is removed.
         self.catalog.with_state(|state| {
             let mut state = state.clone();
+            state.is_unlogged = false;
             let open = |(number, length): &(FileNumber, u64)| {
                 let path = self.path_of(FileName::Wal(*number));
                 let file = self.options.vfs.open(&path, OpenMode::Read);

@@ -50,6 +50,7 @@ impl Engine {
         check_name(name)?;
         let creating = self.creating.lock();
         self.check_open()?;
+        self.check_logged()?;
         let known = self.consumer(name);
         let place = match known {
             Some(known) => Ok(known.acknowledged),

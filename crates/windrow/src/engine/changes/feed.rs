@@ -68,6 +68,7 @@ impl Engine {
         consumer: Option<&str>,
     ) -> Result<ChangeFeed> {
         self.check_open()?;
+        self.check_logged()?;
         let newest = self.visible.load(Ordering::Acquire);
         if from > newest + 1 {
             return Err(Error::invalid_argument(format!(

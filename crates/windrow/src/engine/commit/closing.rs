@@ -27,6 +27,10 @@ impl Engine {
     /// # Errors
     /// That of the last sync or edit; `Poisoned`.
     pub(in crate::engine) fn end_writing(&self) -> Result<()> {
+        if self.is_unlogged() {
+            // What is durable is so already, and nothing else survives.
+            return self.poison.check();
+        }
         // I1. The next step reports a poison.
         drop(self.poison_on_panic(|| self.empty_log()));
         self.close_log()

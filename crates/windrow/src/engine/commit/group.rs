@@ -73,3 +73,14 @@ pub(super) struct Placed {
     /// Those of each other member.
     pub(super) others: Vec<Result<Logged>>,
 }
+
+impl Placed {
+    /// Members that no record of the log has. `decided` are the decisions about them, that about the leader last; `None` if
+    /// all stay.
+    pub(super) fn unlogged(first: SequenceNumber, decided: Option<Vec<Result<()>>>) -> Self {
+        let decided = decided.unwrap_or_default().into_iter();
+        let mut others: Vec<_> = decided.map(|it| it.map(|()| None)).collect();
+        let own = others.pop().unwrap_or(Ok(None));
+        Self { first, own, others }
+    }
+}

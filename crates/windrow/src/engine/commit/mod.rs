@@ -12,11 +12,13 @@
 //! A group ends before the next one begins. So groups become visible in commit order, and no insertion
 //! runs while a leader freezes memtables.
 //!
+//! Without a log, the leader only gives numbers in step 4 ([`point`]).
+//!
 //! A writer may have a [`condition`]: the leader then decides before step 3 whether the writer stays in the group.
 //!
 //! The files: [`write`](self::write), what a writer commits; [`group`], what writers ask of their leader; [`expiring`], values that expire; [`condition`] and [`read_set`], what must not have changed;
 //! [`separation`] and [`value_log`], large values;
-//! [`tables`], entries that are in tables already; [`active_log`], the log that is written; [`wal`], the chain of all logs; `closing`, the end.
+//! [`tables`], entries that are in tables already; [`active_log`], the log that is written; [`wal`], the chain of all logs; [`point`], what is durable without a log; `closing`, the end.
 //!
 //! Invariants:
 //! - I1: A sequence number belongs to one entry. A group takes numbers only for a record that was
@@ -31,6 +33,7 @@ mod closing;
 pub(super) mod condition;
 pub(super) mod expiring;
 mod group;
+mod point;
 mod queue;
 pub(super) mod read_set;
 mod separation;
@@ -192,6 +195,9 @@ impl Engine {
         durability: Durability,
     ) -> Result<()> {
         self.check_accepts(write)?;
+        if durability == Durability::Sync {
+            self.check_logged()?;
+        }
         if self.reserve.is_full() {
             self.admit_to_full_disk(write)?;
         }
@@ -364,14 +370,15 @@ impl Engine {
             sync |= durability == Durability::Sync;
         }
         if count == 0 {
-            let refused = decided.unwrap_or_default().into_iter();
-            let mut others: Vec<_> = refused.map(|it| it.map(|()| None)).collect();
-            let own = others.pop().unwrap_or(Ok(None));
-            return Ok(Placed { first, own, others });
+            return Ok(Placed::unlogged(first, decided));
         }
         self.make_space(&mut log)?;
         let last = log.last_sequence + u64::from(count);
         assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
+        if !self.options.log {
+            log.last_sequence = last;
+            return Ok(Placed::unlogged(first, decided));
+        }
         let ActiveLog {
             writer: Some(writer),
             packer,
@@ -483,8 +490,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls `look` between two commits, after a sync of all logs.
+    /// Calls `look` between two commits, when everything that was committed before is durable.
     pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        if self.is_unlogged() {
+            return self.at_point(look);
+        }
         // Syncs most of the data before writers must wait.
         self.sync_logs()?;
         let leadership = self.commits.queue.exclusive();

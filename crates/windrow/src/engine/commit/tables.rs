@@ -3,7 +3,8 @@
 //!
 //! The number is taken from the log, by a record of one entry that changes nothing, and the log is synced before an
 //! edit has the number. So the edit alone decides whether the commit counts, and no number in the manifest is above
-//! those of the logs. After a crash between both the number is used, and nothing has it.
+//! those of the logs. After a crash between both the number is used, and nothing has it. Without a log, the edit counts from
+//! the next [point](super::point) on.
 //!
 //! Concurrency: the caller leads the commits from before the number is taken until it is published. So each
 //! other commit is wholly before or wholly after.
@@ -57,6 +58,10 @@ impl Engine {
         let mut log = self.commits.log.lock();
         let sequence = log.last_sequence + 1;
         assert!(sequence <= SEQUENCE_MAX, "sequence numbers are used up");
+        if !self.options.log {
+            log.last_sequence = sequence;
+            return Ok(sequence);
+        }
         let Some(writer) = &mut log.writer else {
             return Err(self.abandoned());
         };

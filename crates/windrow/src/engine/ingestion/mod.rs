@@ -18,6 +18,7 @@ mod table_writer;
 mod tables;
 
 pub use table_writer::{TableSummary, TableWriter};
+pub(super) use tables::Claims;
 
 use crate::base::Error;
 

@@ -130,9 +130,9 @@ struct Place {
     level_count: Option<usize>,
 }
 
-/// What an ingestion has claimed in its keyspaces. A drop releases it.
+/// What an ingestion, or a flush of everything, has claimed in its keyspaces. A drop releases it.
 #[derive(Debug, Default)]
-struct Claims<'a> {
+pub(in crate::engine) struct Claims<'a> {
     /// Keyspaces whose flush is claimed.
     flushes: Vec<&'a KeyspaceCore>,
     /// The keys of tables below level 0.
@@ -297,7 +297,7 @@ impl Engine {
     }
 
     /// Waits until no other thread flushes `keyspace`, and claims its flush.
-    fn claim_flush_of<'a>(
+    pub(in crate::engine) fn claim_flush_of<'a>(
         &self,
         keyspace: &'a KeyspaceCore,
         claims: &mut Claims<'a>,
@@ -314,7 +314,11 @@ impl Engine {
 
     /// Flushes all memtables of `keyspace`, whose flush is claimed. The caller leads the commits; `newest` is the newest
     /// sequence number in use.
-    fn flush_whole(&self, keyspace: &Arc<KeyspaceCore>, newest: SequenceNumber) -> Result<()> {
+    pub(in crate::engine) fn flush_whole(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        newest: SequenceNumber,
+    ) -> Result<()> {
         if !keyspace.state().active.is_empty() {
             keyspace.rotate(newest);
         }
@@ -322,7 +326,7 @@ impl Engine {
     }
 
     /// Flushes the frozen memtables of `keyspace`, whose flush is claimed.
-    fn flush_frozen(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+    pub(in crate::engine) fn flush_frozen(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         let frozen = keyspace.state_full().frozen.clone();
         for oldest in frozen.iter().rev() {
             self.with_reserve(|| self.flush(keyspace, oldest))?;

@@ -132,6 +132,10 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         None => return Err(no_database(directory)),
     };
     check_files(&state, &files, options.recovery)?;
+    if !options.log && !state.changes.consumers.is_empty() {
+        let what = "consumers of changes need a log: remove them before an open without one";
+        return Err(Error::invalid_argument(what));
+    }
 
     let keyspaces = build_keyspaces(&state, parts)?;
     let (history, recovery) = fill_memtables(parts, &state, &keyspaces)?;
@@ -175,6 +179,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
             last_log.map(|log| (log.number, log.end)),
         )
         .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
+    state.is_unlogged = !options.log;
     let catalog = Catalog::start(
         Arc::clone(vfs),
         directory,
@@ -500,7 +505,8 @@ fn check_files(
 
 /// Checks that the manifest names every log with records. A log is named durably before its first
 /// record, so a newer log without a name means that the manifest has lost edits. Logs older than the
-/// manifest are leftovers of a recovery that dropped them.
+/// manifest are leftovers of a recovery that dropped them. A database without a log names its files without records in edits
+/// that need not count.
 pub(in crate::engine) fn check_unnamed_logs(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -508,6 +514,9 @@ pub(in crate::engine) fn check_unnamed_logs(
     state: &ManifestState,
     files: &BTreeSet<FileName>,
 ) -> Result<()> {
+    if state.is_unlogged {
+        return Ok(());
+    }
     for file in files {
         if let FileName::Wal(number) = *file
             && number > manifest

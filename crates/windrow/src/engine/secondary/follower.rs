@@ -233,6 +233,11 @@ impl Follower {
     /// Brings the trees to the state of the manifest (I5).
     fn update_trees(&mut self, changed: &ChangedKeyspaces) -> Result<()> {
         let state = Arc::clone(self.manifest.state());
+        if state.is_unlogged {
+            let message =
+                "a secondary needs the log of a database, and this one is written without";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         self.trees.retain(|id, _| state.keyspaces.contains_key(id));
         self.closed.retain(|log| state.logs.contains(&log.number));
         let is_open = |file: &FileNumber| {
