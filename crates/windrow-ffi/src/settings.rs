@@ -143,6 +143,7 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
                 Setting::Word(name) => options.durability = durability(name)?,
                 _ => return Err(value.unfit("one of buffered, sync")),
             },
+            "log" => options.log = value.flag()?,
             "recovery" => {
                 options.recovery = value.choice(&[
                     ("strict", Recovery::Strict),

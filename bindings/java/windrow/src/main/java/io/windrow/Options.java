@@ -29,6 +29,16 @@ public final class Options {
     }
 
     /**
+     * Whether writes go to a log; the default is true. Without a log writes cost less, and only {@link Database#persist} makes
+     * them durable: whatever ends the process, even a close, the next open finds the database exactly as it was at the last
+     * {@code persist}. Writes with {@link Durability#SYNC}, prepared transactions, consumers of changes and secondaries need a log.
+     */
+    public Options log(boolean value) {
+        settings.set("log", value);
+        return this;
+    }
+
+    /**
      * What an open does if the log of writes is damaged: {@code strict}, the default, fails; {@code up-to-damage} goes on with
      * the commits before the damage.
      */
