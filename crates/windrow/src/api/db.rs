@@ -473,10 +473,12 @@ impl Db {
         is_there.then(|| PreparedTransaction::new(Arc::clone(&self.handle), name.to_owned()))
     }
 
-    /// Makes all acknowledged writes durable: they survive a power failure.
+    /// Makes all acknowledged writes durable: they survive a power failure. Without a [log](Options::log) it flushes all
+    /// memtables for that, and writers wait for the last flush.
     ///
     /// # Errors
-    /// That of the sync, which poisons the database; `Poisoned`; `Closed`; `ReadOnly`.
+    /// That of the sync, which poisons the database; without a log that of a flush: then the persist before counts. `Poisoned`;
+    /// `Closed`; `ReadOnly`.
     pub fn persist(&self) -> Result<()> {
         self.handle.engine().persist()
     }

@@ -167,14 +167,15 @@ impl Engine {
         let dropped_at = dropped_at.unwrap_or_default();
         let files = files.iter().map(|file| (dropped_at, *file));
         waiting.files.extend(files);
+        let mut count = 0;
         waiting.files.retain(|(dropped_at, file)| {
-            let is_needed = needed.is_some_and(|needed| needed < *dropped_at);
-            if !is_needed {
+            let needs = |place: Option<ManifestPosition>| place.is_some_and(|it| it < *dropped_at);
+            if !needs(needed) {
                 drop(vfs.remove(&self.directory.join(file.to_string())));
             }
-            is_needed
+            count += u64::from(needs(leased));
+            needs(needed)
         });
-        let count = waiting.files.len() as u64;
         leased_files.count.store(count, Ordering::Release);
     }
 
