@@ -13,6 +13,7 @@ mod expiry;
 mod histories;
 mod ingestion;
 mod operands;
+mod points;
 mod runtime;
 mod secondaries;
 

@@ -474,7 +474,7 @@ impl Db {
     }
 
     /// Makes all acknowledged writes durable: they survive a power failure. Without a [log](Options::log) it flushes all
-    /// memtables for that, and writers wait for the last flush.
+    /// memtables for that.
     ///
     /// # Errors
     /// That of the sync, which poisons the database; without a log that of a flush: then the persist before counts. `Poisoned`;

@@ -33,7 +33,7 @@ impl Engine {
     }
 
     fn contents(&self) -> Result<Contents<'_>> {
-        let mut held = self.between_commits(|| self.hold_files())?;
+        let mut held = self.between_commits(|newest| self.hold_files(newest))?;
         let state = mem::take(&mut held.state);
         let logs = held.logs.iter();
         let logs = logs.map(|log| (FileName::Wal(log.number), log.length));

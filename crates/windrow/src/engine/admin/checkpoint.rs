@@ -37,7 +37,7 @@ impl Engine {
         let vfs = &*self.options.vfs;
         check_outside(vfs, &self.directory, target)?;
         let folder = NewFolder::take(vfs, target, "no checkpoint is made in")?;
-        let mut source = self.between_commits(|| self.hold_files())?;
+        let mut source = self.between_commits(|newest| self.hold_files(newest))?;
         // Both databases use the same bytes.
         source.state.seal_files();
         let copied = folder.fill(|| self.copy(&source, target));

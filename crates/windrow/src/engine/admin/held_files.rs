@@ -14,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
-use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
@@ -41,8 +40,8 @@ pub(super) struct HeldLog {
 }
 
 impl Engine {
-    /// Holds the current files, between two commits.
-    pub(super) fn hold_files(&self) -> Result<HeldFiles> {
+    /// Holds the current files, which have everything up to `sequence`, and nothing later.
+    pub(super) fn hold_files(&self, sequence: SequenceNumber) -> Result<HeldFiles> {
         let lengths = self.chain.lengths();
         // Under the catalog's lock no file that the state names is removed.
         self.catalog.with_state(|state| {
@@ -81,7 +80,7 @@ impl Engine {
                 |keyspace: &Arc<KeyspaceCore>| Shared::clone(&keyspace.state_full().version);
             Ok(HeldFiles {
                 state,
-                sequence: self.visible.load(Ordering::Acquire),
+                sequence,
                 _versions: keyspaces.iter().map(version).collect(),
                 logs,
                 growing,

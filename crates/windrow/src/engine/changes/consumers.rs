@@ -54,9 +54,9 @@ impl Engine {
         let known = self.consumer(name);
         let place = match known {
             Some(known) => Ok(known.acknowledged),
-            None => self.between_commits(|| {
+            None => self.between_commits(|newest| {
                 let state = ConsumerState {
-                    acknowledged: self.visible.load(Ordering::Acquire),
+                    acknowledged: newest,
                     moment: self.present(),
                     is_behind: false,
                 };

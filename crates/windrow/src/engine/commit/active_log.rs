@@ -194,7 +194,7 @@ impl Engine {
     pub(crate) fn persist(&self) -> Result<()> {
         self.check_writable()?;
         if self.is_unlogged() {
-            return self.at_point(|| Ok(()));
+            return self.persist_unlogged();
         }
         self.sync_logs()
     }

@@ -474,8 +474,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Freezes the active memtables of `keyspaces`, except empty ones.
-    pub(super) fn rotate(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
+    /// Freezes the active memtables of `keyspaces`, except empty ones. Returns the newest sequence number in use then.
+    pub(super) fn rotate(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<SequenceNumber> {
         let leadership = self.commits.queue.exclusive();
         self.check_writable()?;
         let last_sequence = self.commits.log.lock().last_sequence;
@@ -487,11 +487,14 @@ impl Engine {
         }
         drop(leadership);
         self.signal.notify();
-        Ok(())
+        Ok(last_sequence)
     }
 
-    /// Calls `look` between two commits, when everything that was committed before is durable.
-    pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+    /// Calls `look` between two commits, with the number of the newest. On return everything up to it is durable.
+    pub(super) fn between_commits<R>(
+        &self,
+        look: impl FnOnce(SequenceNumber) -> Result<R>,
+    ) -> Result<R> {
         if self.is_unlogged() {
             return self.at_point(look);
         }
@@ -500,7 +503,7 @@ impl Engine {
         let leadership = self.commits.queue.exclusive();
         self.check_copyable()?;
         self.sync_logs()?;
-        let seen = look();
+        let seen = look(self.visible.load(Ordering::Acquire));
         drop(leadership);
         seen
     }

@@ -6,16 +6,17 @@
 //! header alone.
 //!
 //! Invariants:
-//! - I1: At a point no memtable has an entry, and no commit is under way. So the tables are one prefix of the commit order.
+//! - I1: At a point the tables are a prefix of the commit order: all memtables are frozen between two commits, and are flushed,
+//!   and until the point is made no other thread flushes, ingests, or changes which keyspaces there are.
 //! - I2: No file that the last point needs is removed or changed before the next one
 //!   ([`leased_files`](crate::engine::leased_files)). Table files grow behind the bytes that it needs.
-//! - I3: A copy of the files is made at a point. Otherwise an open would append to table files that the copy shares, where the
-//!   copy has entries of later merges.
+//! - I3: A copy has files of a state that is no later than the last point. Otherwise an open would append to table files that the
+//!   copy shares, where the copy has entries of later merges.
 //! - I4: A new manifest begins at a point only.
 //!
-//! Concurrency: writers wait while the point is made, but flushes write most of it before.
+//! Concurrency: any thread. Writers go on; ingestions and changes of keyspaces wait until the point is made.
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::ingestion::Claims;
 
@@ -35,11 +36,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a point that has everything that was committed before the call, and calls `look` before any later commit.
+    /// Makes a point of everything that was committed before the call.
     ///
     /// # Errors
-    /// Those of the flushes, of `CURRENT` and of `look`. The last point counts, unless that of `look`.
-    pub(in crate::engine) fn at_point<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+    /// Also `InvalidArgument` in a job, which may be the flush that it waits for.
+    pub(super) fn persist_unlogged(&self) -> Result<()> {
+        if self.signal.runs_here() {
+            let message = "a job of a database without a log cannot persist: another thread must";
+            return Err(Error::invalid_argument(message));
+        }
+        self.at_point(|_| Ok(()))
+    }
+
+    /// Makes a point of everything that is committed at a moment during the call, and calls `look` with the newest sequence
+    /// number of that. The point has all edits that `look` has seen (I3).
+    ///
+    /// # Errors
+    /// Those of the flushes, of `look`, and of `CURRENT`: then the point before counts, except after an error that poisons.
+    pub(in crate::engine) fn at_point<R>(
+        &self,
+        look: impl FnOnce(SequenceNumber) -> Result<R>,
+    ) -> Result<R> {
         let creating = self.creating.lock();
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
@@ -48,20 +65,13 @@ impl Engine {
             for keyspace in keyspaces.iter() {
                 self.claim_flush_of(keyspace, &mut claims)?;
             }
-            self.rotate(&keyspaces)?;
+            let through = self.rotate(&keyspaces)?;
             for keyspace in keyspaces.iter() {
-                self.flush_frozen(keyspace)?;
+                self.flush_frozen(keyspace, through)?;
             }
-            let leadership = self.commits.queue.exclusive();
-            self.check_writable()?;
-            let newest = self.commits.log.lock().last_sequence;
-            for keyspace in keyspaces.iter() {
-                self.flush_whole(keyspace, newest)?;
-            }
+            let seen = look(through)?;
             self.with_reserve(|| self.catalog.record_manifest_length())?;
-            let seen = look();
-            drop(leadership);
-            seen
+            Ok(seen)
         });
         drop(claims);
         drop(creating);

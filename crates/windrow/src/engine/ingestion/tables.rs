@@ -236,8 +236,8 @@ impl Engine {
             }
             for added in new {
                 if added.are_in_memtables()? {
-                    self.rotate(slice::from_ref(&added.keyspace))?;
-                    self.flush_frozen(&added.keyspace)?;
+                    let newest = self.rotate(slice::from_ref(&added.keyspace))?;
+                    self.flush_frozen(&added.keyspace, newest)?;
                 }
                 // Writers do not wait for the device later.
                 added.held_from(self, &added.keyspace.state_full().version)?;
@@ -314,21 +314,22 @@ impl Engine {
 
     /// Flushes all memtables of `keyspace`, whose flush is claimed. The caller leads the commits; `newest` is the newest
     /// sequence number in use.
-    pub(in crate::engine) fn flush_whole(
-        &self,
-        keyspace: &Arc<KeyspaceCore>,
-        newest: SequenceNumber,
-    ) -> Result<()> {
+    fn flush_whole(&self, keyspace: &Arc<KeyspaceCore>, newest: SequenceNumber) -> Result<()> {
         if !keyspace.state().active.is_empty() {
             keyspace.rotate(newest);
         }
-        self.flush_frozen(keyspace)
+        self.flush_frozen(keyspace, newest)
     }
 
-    /// Flushes the frozen memtables of `keyspace`, whose flush is claimed.
-    pub(in crate::engine) fn flush_frozen(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+    /// Flushes the memtables of `keyspace` that were frozen at sequence number `through` or before. Its flush is claimed.
+    pub(in crate::engine) fn flush_frozen(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        through: SequenceNumber,
+    ) -> Result<()> {
         let frozen = keyspace.state_full().frozen.clone();
-        for oldest in frozen.iter().rev() {
+        let older = frozen.iter().rev().filter(|it| it.through <= through);
+        for oldest in older {
             self.with_reserve(|| self.flush(keyspace, oldest))?;
         }
         Ok(())

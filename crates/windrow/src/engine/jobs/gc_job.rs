@@ -226,7 +226,7 @@ impl Engine {
     /// entries that point there, or else at once.
     pub(super) fn seal_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         // This syncs all logs.
-        let (full, is_flushed) = self.between_commits(|| {
+        let (full, is_flushed) = self.between_commits(|_| {
             let mut log = keyspace.value_log.lock();
             if log.full_count() == 0 {
                 log.retire();
@@ -234,7 +234,7 @@ impl Engine {
             Ok((log.full_count(), keyspace.state().active.is_empty()))
         })?;
         if !is_flushed {
-            return self.rotate(std::slice::from_ref(keyspace));
+            return self.rotate(std::slice::from_ref(keyspace)).map(drop);
         }
         // Only flushes remove full logs, and none is running.
         self.catalog.commit_in(

@@ -362,8 +362,8 @@ impl Engine {
                 self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
-            Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
-            Job::FreeMemory(keyspace) => self.rotate(&[keyspace]),
+            Job::FreeLog(keyspaces) => self.rotate(&keyspaces).map(drop),
+            Job::FreeMemory(keyspace) => self.rotate(&[keyspace]).map(drop),
             Job::SealValues(keyspace) => {
                 let outcome = self.with_reserve(|| self.seal_values(&keyspace));
                 keyspace.work.lock().is_flushing = false;
