@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
-use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Options};
+use windrow::{Batch, Db, Durability, Error, ErrorKind, Event, EventListener, Keyspace, Options};
 
 fn unlogged() -> Options {
     let mut options = Options::default();
@@ -148,15 +149,30 @@ fn what_needs_a_log_is_refused() {
     drop(map);
     db.close().unwrap();
 
+    let is_refused = || {
+        let refused = Db::open(folder.path().join("db"), unlogged()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    };
     let db = open(&folder, Options::default());
     db.consumer("consumer").unwrap();
     db.close().unwrap();
-    let refused = Db::open(folder.path().join("db"), unlogged()).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    is_refused();
     let db = open(&folder, Options::default());
     db.remove_consumer("consumer").unwrap();
+    let map = db.keyspace("map").unwrap();
+    let transaction = db.transaction();
+    transaction.insert(&map, "key", "prepared").unwrap();
+    transaction.prepare("name").unwrap();
+    drop(map);
     db.close().unwrap();
-    open(&folder, unlogged()).close().unwrap();
+    is_refused();
+    let db = open(&folder, Options::default());
+    let prepared = db.prepared_transaction("name").unwrap();
+    prepared.commit().unwrap();
+    db.close().unwrap();
+    let db = open(&folder, unlogged());
+    let map = db.keyspace("map").unwrap();
+    assert_eq!(map.get("key").unwrap().unwrap(), b"prepared");
 }
 
 #[test]
@@ -227,13 +243,73 @@ fn files_of_the_last_persist_stay_until_the_next() {
         let levels = keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
         levels.map(|level| level.files).sum::<usize>()
     };
-    assert_eq!(tables(&path), level_files(&db));
+    let persisted = level_files(&db);
+    assert_eq!(tables(&path), persisted);
     write(&db, &map, "second", 50);
     map.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
     assert!(tables(&path) > level_files(&db));
+    // What is newer than the persist goes as usual.
+    assert!(tables(&path) <= level_files(&db) + persisted);
     assert_eq!(db.stats().files_held_by_readers, 0);
     db.persist().unwrap();
     db.wait_idle().unwrap();
     db.persist().unwrap();
     assert_eq!(tables(&path), level_files(&db));
+}
+
+#[test]
+fn a_repair_keeps_what_counts_and_loses_nothing_again() {
+    let folder = TempDir::new().unwrap();
+    let db = open(&folder, unlogged());
+    let map = db.keyspace("map").unwrap();
+    write(&db, &map, "first", 5);
+    db.persist().unwrap();
+    let persisted = contents(&db);
+    write(&db, &map, "second", 5);
+    db.flush().unwrap();
+    drop(map);
+    db.close().unwrap();
+    let new = folder.path().join("new");
+    let report = Db::repair(&folder.path().join("db"), &new, &unlogged()).unwrap();
+    assert!(report.is_whole());
+    let repaired = Db::open(&new, unlogged()).unwrap();
+    assert_eq!(contents(&repaired), persisted);
+}
+
+/// What a listener gets whose database is in the slot.
+#[derive(Debug, Default)]
+struct Caller {
+    db: Mutex<Option<Db>>,
+    outcomes: Mutex<Vec<[Option<ErrorKind>; 3]>>,
+}
+
+impl EventListener for Caller {
+    fn on_event(&self, event: &Event) {
+        if let (Event::FlushEnded { .. }, Some(db)) = (event, &*self.db.lock().unwrap()) {
+            let kind = |error: Error| error.kind();
+            let calls = [
+                db.keyspace("map").map(drop),
+                db.keyspace("new").map(drop),
+                db.persist(),
+            ];
+            let kinds = calls.map(|outcome| outcome.map_err(kind).err());
+            self.outcomes.lock().unwrap().push(kinds);
+        }
+    }
+}
+
+#[test]
+fn a_listener_of_a_persist_does_not_wait_for_it() {
+    let folder = TempDir::new().unwrap();
+    let caller = Arc::new(Caller::default());
+    let listener: Arc<dyn EventListener> = Arc::<Caller>::clone(&caller);
+    let db = open(&folder, unlogged().with_listener(listener));
+    let map = db.keyspace("map").unwrap();
+    map.insert("key", "value").unwrap();
+    *caller.db.lock().unwrap() = Some(db.clone());
+    db.persist().unwrap();
+    *caller.db.lock().unwrap() = None;
+    let refused = Some(ErrorKind::InvalidArgument);
+    assert_eq!(*caller.outcomes.lock().unwrap(), [[None, refused, refused]]);
 }

@@ -57,10 +57,12 @@ impl Db {
     /// [`Options::create_if_missing`] allows that.
     ///
     /// The database holds a prefix of the commit order. After the end of a process the prefix has every acknowledged
-    /// write, and after a power failure at least every write that was durable.
+    /// write, and after a power failure at least every write that was durable. One that was written without a
+    /// [log](Options::log) holds what it had at the last [`persist`](Self::persist), and nothing later.
     ///
     /// # Errors
-    /// - `InvalidArgument`: bad options, or a new database among other files.
+    /// - `InvalidArgument`: bad options, a new database among other files, or no log for consumers of changes or prepared
+    ///   transactions.
     /// - `Locked`: this or another process has the database open. The message names the process.
     /// - `NotFound`, `AlreadyExists`: the options refuse a missing or an existing database.
     /// - `Unsupported`: a newer version has written the data, or the data needs a feature that is off.
@@ -478,12 +480,13 @@ impl Db {
     ///
     /// # Errors
     /// That of the sync, which poisons the database; without a log that of a flush: then the persist before counts. `Poisoned`;
-    /// `Closed`; `ReadOnly`.
+    /// `Closed`; `ReadOnly`. Without a log `InvalidArgument` in a listener, a compaction filter or a merge operator.
     pub fn persist(&self) -> Result<()> {
         self.handle.engine().persist()
     }
 
-    /// Writes all memtables to tables and waits until they are durable.
+    /// Writes all memtables to tables and waits until they are durable. Without a [log](Options::log) they count from the next
+    /// [`persist`](Self::persist) on.
     ///
     /// # Errors
     /// That of the flush: the log still holds the data. `Poisoned`; `Closed`; `ReadOnly`.
@@ -499,7 +502,7 @@ impl Db {
     /// compactions replace the files in this database. Reads, writes and compactions continue during the copy, but
     /// writers wait for a sync of the log. Afterwards neither database can change the other. A compaction of this
     /// database may append to a linked table. The file is then longer in the copy, too, and the copy ignores
-    /// the bytes after its recorded end.
+    /// the bytes after its recorded end. Without a [log](Options::log) a checkpoint includes a [`persist`](Self::persist).
     ///
     /// # Errors
     /// `AlreadyExists` if the folder is not empty; `InvalidArgument` if it is in the folder of the database; `NoSpace`;
@@ -516,7 +519,7 @@ impl Db {
     /// threads see one commit.
     ///
     /// The database links the files, or copies them if the file system cannot link. They must not be changed afterwards,
-    /// and may be removed. The same file may be ingested again, here and elsewhere. Files for one keyspace must not
+    /// and may be removed: without a [log](Options::log) after the next [`persist`](Self::persist). The same file may be ingested again, here and elsewhere. Files for one keyspace must not
     /// overlap. Their tables go to the deepest level with space for them; if they overlap newer data, to level 0.
     ///
     /// # Errors
@@ -595,7 +598,7 @@ impl Db {
 
     /// Ends background work, makes all acknowledged writes durable and releases the folder's lock. Other handles to
     /// this database return `Closed` afterwards. Memtables are flushed if the logs are longer than about 1 MiB, so that
-    /// the next open is fast.
+    /// the next open is fast. Without a [log](Options::log) a close makes nothing durable: [`persist`](Self::persist) first.
     ///
     /// # Errors
     /// That of the last sync or of the last edit of the manifest; `Poisoned`. The lock is released in any case, except

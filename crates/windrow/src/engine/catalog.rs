@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::ids::Ids;
 use super::keyspace::KeyspaceCore;
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{Error, ErrorKind, FileNumber, LifetimeStats, Result, Totals};
 use crate::engine::counters::{self, Counters};
 use crate::engine::errors::poison::Poison;
@@ -58,6 +58,24 @@ pub(crate) struct Catalog {
     poison: Arc<Poison>,
     /// Set under the lock of `store`. After that the manifest may belong to another process.
     is_closed: AtomicBool,
+    /// See [`Point::next_file`].
+    next_file: AtomicU64,
+}
+
+/// The state to which a crash takes back a database without a log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    /// The end of the manifest that counts.
+    position: ManifestPosition,
+    /// The number of the first file that is newer than the state.
+    next_file: FileNumber,
+}
+
+impl Point {
+    /// Whether the state may need `file`, which the manifest at `dropped_at` does not name any more.
+    pub(crate) fn needs(&self, file: FileName, dropped_at: ManifestPosition) -> bool {
+        self.position < dropped_at && file.number().is_none_or(|it| it < self.next_file)
+    }
 }
 
 impl Catalog {
@@ -82,6 +100,7 @@ impl Catalog {
             totals_before,
             poison,
             is_closed: AtomicBool::new(false),
+            next_file: AtomicU64::new(next),
         })
     }
 
@@ -96,6 +115,7 @@ impl Catalog {
         Self {
             vfs,
             ids: Ids::new(state.next_id, state.next_id),
+            next_file: AtomicU64::new(state.next_id),
             totals_before: state.totals.clone(),
             store: Mutex::new(Description::Fixed(state, length)),
             counters,
@@ -230,12 +250,17 @@ impl Catalog {
     /// only these count.
     ///
     /// # Errors
-    /// `NoSpace` and `ReadOnly`: nothing has changed. Any other failure poisons the database.
+    /// `NoSpace`, `Closed` and `ReadOnly`: nothing has changed. Any other failure poisons the database.
     pub(crate) fn record_manifest_length(&self) -> Result<()> {
         let mut description = self.store.lock();
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
         let Description::Open(store) = &mut *description else {
             return Err(Error::read_only());
         };
+        // First: after a failure it may count or not.
+        self.next_file.store(self.ids.next(), Ordering::Release);
         if store.state().is_unlogged {
             self.roll_over_if_due(store);
         }
@@ -264,12 +289,13 @@ impl Catalog {
         }
     }
 
-    /// The place in the manifest up to which edits count after a crash, if the database keeps no log.
-    pub(crate) fn point(&self) -> Option<ManifestPosition> {
+    /// The last point, if the database keeps no log.
+    pub(crate) fn point(&self) -> Option<Point> {
         match &*self.store.lock() {
-            Description::Open(store) if store.state().is_unlogged => {
-                Some(store.recorded_position())
-            }
+            Description::Open(store) if store.state().is_unlogged => Some(Point {
+                position: store.recorded_position(),
+                next_file: FileNumber(self.next_file.load(Ordering::Acquire)),
+            }),
             _ => None,
         }
     }

@@ -143,6 +143,10 @@ impl Handle {
         }
         engine.refresh_shared_throttle();
         engine.restore_prepared()?;
+        if engine.is_unlogged() && engine.prepared.count() > 0 {
+            let what = "prepared transactions need a log: end them before an open without one";
+            return Err(Error::invalid_argument(what));
+        }
         let runtime = Arc::clone(&engine.options.runtime);
         let threads = engine.options.background_threads;
         let work: Arc<dyn Work> = Arc::<Engine>::clone(&engine);

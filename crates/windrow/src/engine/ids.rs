@@ -36,6 +36,11 @@ impl Ids {
             .ok()
     }
 
+    /// All numbers below it may be in use, and no other.
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(Ordering::Acquire)
+    }
+
     /// The mark to record with the next manifest edit, if the current one is half used up.
     pub(crate) fn mark_due(&self) -> Option<u64> {
         let next = self.next.load(Ordering::Acquire);

@@ -8,8 +8,8 @@
 //! I2. A lease counts as live while its lock is held and its place has changed within [`LEASE_TIMEOUT`]. The clock of this
 //!     process alone decides.
 //! I3. If the leases cannot be read, they count as live and need everything.
-//! I4. Without a log, the last [point](super::catalog::Catalog::point) counts as a lease that never ends: a crash takes the
-//!     database back to it.
+//! I4. Without a log, the last [point](super::catalog::Catalog::point) counts as a lease that never ends, for the files that are
+//!     older than it: a crash takes the database back to it.
 //!
 //! Files that wait at the end of a process are unnamed files at the next open, which treats them in the same way.
 //!
@@ -161,20 +161,22 @@ impl Engine {
         let now = self.options.runtime.now();
         let next_look = nanoseconds(now.saturating_add(LOOK_INTERVAL));
         leased_files.next_look.store(next_look, Ordering::Release);
-        let leased = waiting.needed_from(vfs, &self.directory, now);
-        let needed = leased.into_iter().chain(self.catalog.point()).min();
-        let dropped_at = needed.map(|_| self.catalog.position());
+        let needed = waiting.needed_from(vfs, &self.directory, now);
+        let point = self.catalog.point();
+        let may_wait = needed.is_some() || point.is_some();
+        let dropped_at = may_wait.then(|| self.catalog.position());
         let dropped_at = dropped_at.unwrap_or_default();
         let files = files.iter().map(|file| (dropped_at, *file));
         waiting.files.extend(files);
         let mut count = 0;
         waiting.files.retain(|(dropped_at, file)| {
-            let needs = |place: Option<ManifestPosition>| place.is_some_and(|it| it < *dropped_at);
-            if !needs(needed) {
+            let is_leased = needed.is_some_and(|needed| needed < *dropped_at);
+            let is_needed = is_leased || point.is_some_and(|it| it.needs(*file, *dropped_at));
+            if !is_needed {
                 drop(vfs.remove(&self.directory.join(file.to_string())));
             }
-            count += u64::from(needs(leased));
-            needs(needed)
+            count += u64::from(is_leased);
+            is_needed
         });
         leased_files.count.store(count, Ordering::Release);
     }

@@ -214,6 +214,9 @@ impl ManifestStore {
     pub(crate) fn record_length(&mut self) -> Result<()> {
         self.check_sound()?;
         if self.state.is_unlogged {
+            if self.log.end() == self.recorded_end {
+                return Ok(());
+            }
             let outcome = sync(&self.log);
             self.poison_on_error(outcome)?;
         }

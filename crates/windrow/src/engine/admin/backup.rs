@@ -19,6 +19,7 @@ impl Engine {
     /// Makes a backup of everything committed so far.
     pub(crate) fn back_up(&self, backups: &Backups) -> Result<BackupReport> {
         self.check_copyable()?;
+        self.check_may_wait()?;
         // A backup that waits for its turn is no job: a close does not wait for what is before it.
         let mut running = None;
         let hold = || {

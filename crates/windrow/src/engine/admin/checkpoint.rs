@@ -31,6 +31,7 @@ impl Engine {
     /// Creates a database in `target` that holds everything committed so far.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         self.check_copyable()?;
+        self.check_may_wait()?;
         let Some(running) = self.signal.begin_job() else {
             return Err(Error::closed());
         };

@@ -61,6 +61,13 @@ impl Engine {
         name: &str,
         options: Option<KeyspaceOptions>,
     ) -> Result<Arc<KeyspaceCore>> {
+        self.check_open()?;
+        let is_as_wanted =
+            |core: &Arc<KeyspaceCore>| options.as_ref().is_none_or(|it| *core.options() == *it);
+        if let Some(known) = self.find_keyspace(name).filter(is_as_wanted) {
+            return Ok(known);
+        }
+        self.check_may_wait()?;
         let creating = self.creating.lock();
         // A close waits for this lock.
         self.check_open()?;
@@ -169,6 +176,7 @@ impl Engine {
     /// Drops the keyspace `name`. Its entries and files go after their last user has released them.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
         check_name(name)?;
+        self.check_may_wait()?;
         let creating = self.creating.lock();
         self.check_writable()?;
         let core = &self.find_keyspace(name).ok_or_else(|| no_keyspace(name))?;
@@ -198,12 +206,18 @@ impl Engine {
     /// The keyspace `name`, if it exists.
     pub(crate) fn existing_keyspace(&self, name: &str) -> Result<Option<Arc<KeyspaceCore>>> {
         check_name(name)?;
+        self.check_open()?;
+        if let Some(known) = self.find_keyspace(name) {
+            return Ok(Some(known));
+        }
+        self.check_may_wait()?;
         let _renaming = self.creating.lock();
         self.check_open()?;
         Ok(self.find_keyspace(name))
     }
 
-    /// The keyspace `name`, if it exists. The caller holds the lock of creations, drops and renames.
+    /// The keyspace `name`, if it exists. Without the lock of creations, drops and renames one may be missed that takes its name
+    /// from another one now.
     fn find_keyspace(&self, name: &str) -> Option<Arc<KeyspaceCore>> {
         let keyspaces = self.keyspaces.load();
         keyspaces.iter().find(|core| *core.name() == name).cloned()
@@ -212,6 +226,7 @@ impl Engine {
     /// Gives `keyspace` the name `name`, which no other has.
     pub(crate) fn rename_keyspace(&self, keyspace: &Arc<KeyspaceCore>, name: &str) -> Result<()> {
         check_name(name)?;
+        self.check_may_wait()?;
         let renaming = self.creating.lock();
         self.check_writable()?;
         keyspace.check_exists()?;
@@ -235,6 +250,7 @@ impl Engine {
     pub(crate) fn swap_keyspaces(&self, first: &str, second: &str) -> Result<()> {
         check_name(first)?;
         check_name(second)?;
+        self.check_may_wait()?;
         let renaming = self.creating.lock();
         self.check_writable()?;
         let find = |name| self.find_keyspace(name).ok_or_else(|| no_keyspace(name));

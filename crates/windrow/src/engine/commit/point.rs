@@ -19,6 +19,7 @@
 use crate::base::{Error, Result, SequenceNumber};
 use crate::engine::Engine;
 use crate::engine::ingestion::Claims;
+use crate::events::is_in_listener;
 
 impl Engine {
     /// Whether writes go to no log.
@@ -36,16 +37,30 @@ impl Engine {
         Ok(())
     }
 
+    /// # Errors
+    /// Without a log, `InvalidArgument` in a listener, a compaction filter or a merge operator: the call could wait for the very
+    /// flush that calls it.
+    pub(in crate::engine) fn check_may_wait(&self) -> Result<()> {
+        if self.is_unlogged() && (is_in_listener() || self.signal.runs_here()) {
+            let message = "a listener, a compaction filter or a merge operator of a database without a log cannot do this: \
+                           another thread must";
+            return Err(Error::invalid_argument(message));
+        }
+        Ok(())
+    }
+
     /// Makes a point of everything that was committed before the call.
     ///
     /// # Errors
-    /// Also `InvalidArgument` in a job, which may be the flush that it waits for.
+    /// Those of [`at_point`](Self::at_point) and [`check_may_wait`](Self::check_may_wait).
     pub(super) fn persist_unlogged(&self) -> Result<()> {
-        if self.signal.runs_here() {
-            let message = "a job of a database without a log cannot persist: another thread must";
-            return Err(Error::invalid_argument(message));
-        }
-        self.at_point(|_| Ok(()))
+        self.check_may_wait()?;
+        let Some(running) = self.signal.begin_job() else {
+            return Err(Error::closed());
+        };
+        let made = self.at_point(|_| Ok(()));
+        drop(running);
+        made
     }
 
     /// Makes a point of everything that is committed at a moment during the call, and calls `look` with the newest sequence
@@ -67,19 +82,24 @@ impl Engine {
             }
             let through = self.rotate(&keyspaces)?;
             for keyspace in keyspaces.iter() {
-                self.flush_frozen(keyspace, through)?;
+                let flushed = self.flush_frozen(keyspace, through);
+                // Writers may wait for the memory.
+                keyspace.refresh_throttle();
+                self.refresh_shared_throttle();
+                self.signal.notify();
+                flushed?;
             }
             let seen = look(through)?;
             self.with_reserve(|| self.catalog.record_manifest_length())?;
             Ok(seen)
         });
         drop(claims);
-        drop(creating);
         self.remove_files(&[]);
-        for keyspace in keyspaces.iter() {
-            keyspace.refresh_throttle();
+        if seen.is_ok() {
+            self.grow_reserve();
         }
-        self.refresh_shared_throttle();
+        drop(creating);
+        self.note_reserve();
         self.signal.notify();
         seen
     }

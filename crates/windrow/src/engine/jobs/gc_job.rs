@@ -199,6 +199,10 @@ impl Engine {
     /// Claims the flush slot of a keyspace whose value log the policy wants sealed, or whose full logs no
     /// flush will seal.
     pub(super) fn claim_seal(&self, now: Duration) -> Option<Arc<KeyspaceCore>> {
+        if self.is_unlogged() {
+            // Commits write no value logs.
+            return None;
+        }
         let keyspaces = self.keyspaces.load();
         let wants = |keyspace: &&Arc<KeyspaceCore>| {
             let state = keyspace.state();

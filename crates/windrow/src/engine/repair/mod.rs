@@ -145,6 +145,8 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
     let new_options = Options {
         create_if_missing: false,
         error_if_exists: false,
+        // What it loads is durable at its close.
+        log: true,
         ..options.clone()
     };
     let handle = Handle::open(to, new_options, Access::Repair)?;

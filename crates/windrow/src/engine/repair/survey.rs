@@ -121,8 +121,12 @@ impl Survey {
                 self.lose("the file is missing", file, None);
                 continue;
             }
-            let read = read_edits(vfs, folder, number, u64::MAX)?;
+            let snapshot = read_edits(vfs, folder, number, 1)?.state;
             let length = current.filter(|current| current.number == number);
+            let is_unlogged = snapshot.as_ref().is_some_and(|it| it.is_unlogged);
+            let counted = length.filter(|_| is_unlogged);
+            let until = counted.map_or(u64::MAX, |current| current.length);
+            let read = read_edits(vfs, folder, number, until)?;
             let is_cut = length.is_some_and(|current| read.end < current.length);
             let lost = read.fault.is_some() || is_cut;
             if lost {
@@ -147,7 +151,6 @@ impl Survey {
                 let what = "a newer log shows that edits of the manifest are missing";
                 self.lose(what, file, Some(read.end));
             }
-            let snapshot = read_edits(vfs, folder, number, 1)?.state;
             self.first_log = snapshot
                 .filter(is_of_open)
                 .map(|snapshot| (FileNumber(number.0 + 1), snapshot.last_sequence() + 1));

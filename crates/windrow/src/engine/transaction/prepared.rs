@@ -168,6 +168,7 @@ impl TransactionCore {
             )));
         }
         engine.check_writable()?;
+        engine.check_logged()?;
         self.check_cursors()?;
         // Before any lock: the transaction of that name may be the one that has it.
         engine.prepared.begin(name)?;
