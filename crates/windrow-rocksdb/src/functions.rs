@@ -79,6 +79,7 @@ mod measures;
 mod multi_get;
 mod open_options;
 mod read_write;
+mod secondaries;
 mod snapshots;
 mod transactions;
 

@@ -3,8 +3,9 @@
 //!
 //! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
 //!   errors into messages. It alone has unsafe code.
-//! - [`database`], [`families`], [`iterator`], [`batch`], [`transaction`], [`cache`], [`options`] do what RocksDB's classes of these
-//!   names do; [`merge`] and [`prefix`] call the functions of the program.
+//! - [`database`], [`families`] with [`family_ids`], [`iterator`], [`batch`], [`transaction`], [`cache`] and
+//!   [`options`] do what RocksDB's classes of these names do; [`merge`] and [`prefix`] call the functions of the program.
+//! - [`origin`] says where the newest state of a database is, for secondaries too.
 //! - [`dynamic_options`] changes options of open databases.
 //! - [`properties`], [`log`] and [`status`] write what RocksDB writes.
 //!
@@ -21,11 +22,13 @@ mod cache;
 mod database;
 mod dynamic_options;
 mod families;
+mod family_ids;
 mod functions;
 mod iterator;
 mod log;
 mod merge;
 mod options;
+mod origin;
 mod prefix;
 mod properties;
 mod status;

@@ -19,6 +19,7 @@ fn kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Corruption | ErrorKind::Merge => "Corruption",
         ErrorKind::Unsupported | ErrorKind::ReadOnly => "Not implemented",
         ErrorKind::Conflict | ErrorKind::Deadlock => "Resource busy",
+        ErrorKind::FellBehind => "Operation failed. Try again.",
         ErrorKind::TimedOut => "Operation timed out",
         ErrorKind::Closed => "Shutdown in progress",
         _ => "IO error",

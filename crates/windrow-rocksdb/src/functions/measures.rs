@@ -128,7 +128,7 @@ extern "C" fn rocksdb_approximate_memory_usage_create(
         let consumers = given(consumers, "consumers")?;
         let mut usage = MemoryUsage::default();
         for database in consumers.databases.iter().filter_map(Weak::upgrade) {
-            let memory = database.db.memory();
+            let memory = database.db().memory();
             usage.memtables += memory.memtables;
             usage.tables += memory.tables;
         }
@@ -182,7 +182,7 @@ fn metadata(database: Option<&Database>, place: Place<'_>) -> Option<Box<FamilyM
     run(None, || {
         let database = database?;
         let family = place.of(database).ok()?;
-        let stats = database.shared.db.stats();
+        let stats = database.shared.db().stats();
         let levels = &properties::of_family(&stats, family)?.levels;
         Some(Box::new(FamilyMetadata {
             name: family.name.clone(),
