@@ -197,8 +197,6 @@ static void use_database(void) {
     rocksdb_set_options(db, 0, NULL, NULL, &error);
     check_error("Invalid argument");
   }
-  CHECK(rocksdb_get_updates_since(db, 0, NULL, &error) == NULL);
-  check_error("Not implemented: there is no feed of changes");
   rocksdb_disable_file_deletions(db, &error);
   check_error("Not implemented");
   CHECK(rocksdb_livefiles(db) == NULL);

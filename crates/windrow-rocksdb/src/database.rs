@@ -22,7 +22,7 @@ use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
 use crate::families::{Family, Place};
-use crate::family_ids::{Ids, names};
+use crate::family_ids::{Ids, KnownIds, names};
 use crate::iterator::{EntryIterator, Source};
 use crate::options::{FamilyOptions, LockTimeouts, OpenOptions, ReadOptions, WriteOptions};
 use crate::origin::{Origin, Secondary, open_for_reading};
@@ -43,6 +43,15 @@ impl Shared {
     /// The database in its newest state.
     pub(crate) fn db(&self) -> Cow<'_, Db> {
         self.origin.db()
+    }
+
+    pub(crate) fn is_secondary(&self) -> bool {
+        matches!(self.origin, Origin::Secondary(_))
+    }
+
+    /// The ids of the families. Nobody creates or drops one meanwhile.
+    pub(crate) fn known_ids(&self) -> KnownIds {
+        self.lock_ids().known()
     }
 
     fn lock_ids(&self) -> MutexGuard<'_, Ids> {

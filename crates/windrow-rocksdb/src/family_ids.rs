@@ -6,6 +6,7 @@
 //! Concurrency: one thread at a time changes the ids.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Result};
 use windrow_ffi::leveldb::KEYSPACE;
@@ -32,16 +33,63 @@ pub(crate) fn names(db: &Db) -> Vec<String> {
 /// The ids of the column families of a database.
 pub(crate) struct Ids {
     keyspace: Option<Keyspace>,
-    by_name: BTreeMap<String, u32>,
+    known: KnownIds,
     next: u32,
     is_read_only: bool,
+}
+
+/// The ids at a moment.
+#[derive(Clone)]
+pub(crate) struct KnownIds {
+    by_name: Arc<BTreeMap<String, u32>>,
+    /// How often they have changed since the open.
+    version: u64,
+}
+
+impl KnownIds {
+    /// The id of the family `name`; none if the keyspace is that of the ids.
+    ///
+    /// # Errors
+    /// `Unsupported` if the keyspace has no id: another program has made it, and nobody has opened it as a family.
+    pub(crate) fn of(&self, name: &str) -> Result<Option<u32>> {
+        if name == IDS {
+            return Ok(None);
+        }
+        let missing = || {
+            let message = format!("the keyspace \"{name}\" has no id of a column family");
+            Error::new(ErrorKind::Unsupported, message)
+        };
+        self.by_name
+            .get(name)
+            .copied()
+            .map(Some)
+            .ok_or_else(missing)
+    }
+
+    /// Whether nothing has changed since `other`, which is of the same open.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+
+    fn insert(&mut self, name: &str, id: u32) {
+        Arc::make_mut(&mut self.by_name).insert(name.to_owned(), id);
+        self.version += 1;
+    }
+
+    fn remove(&mut self, name: &str) {
+        Arc::make_mut(&mut self.by_name).remove(name);
+        self.version += 1;
+    }
 }
 
 impl Ids {
     pub(crate) fn open(db: &Db, is_read_only: bool) -> Result<Self> {
         let mut ids = Self {
             keyspace: db.existing_keyspace(IDS)?,
-            by_name: BTreeMap::from([(KEYSPACE.to_owned(), DEFAULT_FAMILY)]),
+            known: KnownIds {
+                by_name: Arc::new(BTreeMap::from([(KEYSPACE.to_owned(), DEFAULT_FAMILY)])),
+                version: 0,
+            },
             next: DEFAULT_FAMILY + 1,
             is_read_only,
         };
@@ -53,15 +101,20 @@ impl Ids {
         }
         for entry in keyspace.prefix(OF_FAMILY)? {
             let (key, id) = entry?;
-            let name = String::from_utf8_lossy(&key[OF_FAMILY.len()..]).into_owned();
-            ids.by_name.insert(name, decode(&id)?);
+            let name = String::from_utf8_lossy(&key[OF_FAMILY.len()..]);
+            ids.known.insert(&name, decode(&id)?);
         }
         Ok(ids)
     }
 
+    /// All of them.
+    pub(crate) fn known(&self) -> KnownIds {
+        self.known.clone()
+    }
+
     /// The id of the family `name`, which gets one if it has none: another program may have made the keyspace.
     pub(crate) fn of(&mut self, db: &Db, name: &str) -> Result<u32> {
-        match self.by_name.get(name) {
+        match self.known.by_name.get(name) {
             Some(&id) => Ok(id),
             None => self.add(db, name),
         }
@@ -69,7 +122,7 @@ impl Ids {
 
     /// Whether the family `name` has the id `id`, or none that is recorded.
     pub(crate) fn may_be(&self, name: &str, id: u32) -> bool {
-        let found = self.by_name.get(name);
+        let found = self.known.by_name.get(name);
         found.is_none_or(|found| *found == id)
     }
 
@@ -100,13 +153,13 @@ impl Ids {
             db.write_with(&batch, Durability::Sync)?;
         }
         self.next = next;
-        self.by_name.insert(name.to_owned(), id);
+        self.known.insert(name, id);
         Ok(id)
     }
 
     /// Forgets the id of a family that was dropped.
     pub(crate) fn remove(&mut self, name: &str) -> Result<()> {
-        self.by_name.remove(name);
+        self.known.remove(name);
         match &self.keyspace {
             Some(keyspace) => keyspace.remove(key(name)),
             None => Ok(()),

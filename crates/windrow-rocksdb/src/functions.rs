@@ -82,6 +82,7 @@ mod read_write;
 mod secondaries;
 mod snapshots;
 mod transactions;
+mod updates;
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
@@ -96,6 +97,7 @@ use crate::database::Database;
 use crate::families::Family;
 use crate::options::{OpenOptions, ReadOptions, WriteOptions};
 use crate::status;
+use crate::updates::Updates;
 
 /// The handles that several threads may read at once.
 const _: () = {
@@ -110,6 +112,7 @@ const _: () = {
     any_thread::<WriteOptions>();
     any_thread::<WriteBatch>();
     any_thread::<callbacks::Comparator>();
+    any_thread::<Updates>();
 };
 
 /// `rocksdb_column_family_handle_t`.

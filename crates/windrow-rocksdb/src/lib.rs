@@ -3,7 +3,7 @@
 //!
 //! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
 //!   errors into messages. It alone has unsafe code.
-//! - [`database`], [`families`] with [`family_ids`], [`iterator`], [`batch`], [`transaction`], [`cache`] and
+//! - [`database`], [`families`] with [`family_ids`], [`iterator`], [`batch`], [`transaction`], [`updates`], [`cache`] and
 //!   [`options`] do what RocksDB's classes of these names do; [`merge`] and [`prefix`] call the functions of the program.
 //! - [`origin`] says where the newest state of a database is, for secondaries too.
 //! - [`dynamic_options`] changes options of open databases.
@@ -35,3 +35,4 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod updates;

@@ -3,6 +3,7 @@
 mod batches;
 mod secondaries;
 mod transactions;
+mod updates;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -31,6 +31,8 @@ ignored_options! {
     rocksdb_options_optimize_level_style_compaction(u64);
     rocksdb_options_optimize_universal_style_compaction(u64);
     rocksdb_options_prepare_for_bulk_load();
+    rocksdb_options_set_WAL_size_limit_MB(u64);
+    rocksdb_options_set_WAL_ttl_seconds(u64);
     rocksdb_options_set_advise_random_on_open(u8);
     rocksdb_options_set_allow_concurrent_memtable_write(u8);
     rocksdb_options_set_allow_ingest_behind(u8);
