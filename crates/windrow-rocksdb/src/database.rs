@@ -267,6 +267,7 @@ impl Database {
     ) -> Result<()> {
         let bound = |key: Option<_>| key.map_or(Bound::Unbounded, Bound::Included);
         let range = (bound(start), bound(limit));
+        let _manual = family.manual_compaction();
         family.keyspace()?.compact_range::<&[u8]>(range)
     }
 
@@ -283,6 +284,11 @@ impl Database {
     /// Creates a column family.
     pub(crate) fn create_family(&self, family: &FamilyOptions<'_>) -> Result<Arc<Family>> {
         family.options.check()?;
+        if family.options.filter().is_some() {
+            return Err(status::unsupported(
+                "the compaction filter of a column family begins with an open of the database",
+            ));
+        }
         let db = self.shared.db();
         let mut ids = self.shared.lock_ids();
         ids.check_writable()?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use windrow::{Keyspace, Result};
 use windrow_ffi::key_order::CallOrder;
 
+use crate::filter::{Filter, Manual};
 use crate::options::OpenOptions;
 use crate::origin::Secondary;
 use crate::prefix::Prefix;
@@ -19,6 +20,7 @@ pub(crate) struct Family {
     place: Place,
     pub(crate) prefix: Option<Arc<Prefix>>,
     pub(crate) order: Option<CallOrder>,
+    filter: Option<Arc<Filter>>,
 }
 
 /// Where the newest state of a column family is.
@@ -35,6 +37,7 @@ impl Family {
             place,
             prefix: options.prefix.clone(),
             order: options.order.clone().map(CallOrder::new),
+            filter: options.filter().cloned(),
         }
     }
 
@@ -47,6 +50,11 @@ impl Family {
             Place::Own(keyspace) => Ok(Cow::Borrowed(keyspace)),
             Place::Secondary(secondary) => secondary.keyspace(self.id).map(Cow::Owned),
         }
+    }
+
+    /// Lets a compaction filter know of a manual compaction, until the result is dropped.
+    pub(crate) fn manual_compaction(&self) -> Option<Manual<'_>> {
+        self.filter.as_ref().map(|filter| filter.manual())
     }
 
     /// Checks a custom comparator with the key of a call.

@@ -72,6 +72,7 @@ mod batches;
 mod callbacks;
 mod data;
 mod databases;
+mod filters;
 mod ignored;
 mod iterators;
 mod maintenance;

@@ -4,7 +4,7 @@
 //! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
 //!   errors into messages. It alone has unsafe code.
 //! - [`database`], [`families`] with [`family_ids`], [`iterator`], [`batch`], [`transaction`], [`updates`], [`cache`] and
-//!   [`options`] do what RocksDB's classes of these names do; [`merge`] and [`prefix`] call the functions of the program.
+//!   [`options`] do what RocksDB's classes of these names do; [`merge`], [`prefix`] and [`filter`] call the functions of the program.
 //! - [`origin`] says where the newest state of a database is, for secondaries too.
 //! - [`dynamic_options`] changes options of open databases.
 //! - [`properties`], [`log`] and [`status`] write what RocksDB writes.
@@ -23,6 +23,7 @@ mod database;
 mod dynamic_options;
 mod families;
 mod family_ids;
+mod filter;
 mod functions;
 mod iterator;
 mod log;

@@ -1,6 +1,7 @@
 //! What the C programs under `bindings/c/rocksdb` cannot see, or see only by chance.
 
 mod batches;
+mod filters;
 mod secondaries;
 mod transactions;
 mod updates;
