@@ -26,6 +26,7 @@ use crate::family_ids::{Ids, KnownIds, names};
 use crate::iterator::{EntryIterator, Source};
 use crate::options::{FamilyOptions, LockTimeouts, OpenOptions, ReadOptions, WriteOptions};
 use crate::origin::{Origin, Secondary, open_for_reading};
+use crate::statistics::Statistics;
 use crate::{log, status};
 
 /// What all handles of an open database share.
@@ -37,12 +38,25 @@ pub(crate) struct Shared {
     /// The names of open transactions.
     pub(crate) transaction_names: Mutex<BTreeSet<String>>,
     pub(crate) cache_bytes: u64,
+    statistics: Option<Arc<Statistics>>,
 }
 
 impl Shared {
     /// The database in its newest state.
     pub(crate) fn db(&self) -> Cow<'_, Db> {
         self.origin.db()
+    }
+
+    /// Makes the writes of `batch`, and counts them if the program wants that.
+    pub(crate) fn counted(
+        &self,
+        batch: &WriteBatch,
+        write: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        match &self.statistics {
+            Some(statistics) => statistics.of_write(batch, write),
+            None => write(),
+        }
     }
 
     pub(crate) fn is_secondary(&self) -> bool {
@@ -135,6 +149,7 @@ impl Database {
             ids: Mutex::new(ids),
             transaction_names: Mutex::default(),
             cache_bytes,
+            statistics: options.statistics.clone(),
         };
         let shared = Arc::new(shared);
         let options = families.iter().map(|family| family.options);
@@ -200,6 +215,16 @@ impl Database {
         write: Write<'_>,
         options: WriteOptions,
     ) -> Result<()> {
+        if self.shared.statistics.is_none() {
+            return self.make_one(family, write, options);
+        }
+        let mut batch = WriteBatch::default();
+        batch.add(family.id, write);
+        self.shared
+            .counted(&batch, || self.make_one(family, write, options))
+    }
+
+    fn make_one(&self, family: &Family, write: Write<'_>, options: WriteOptions) -> Result<()> {
         check_write(family, write)?;
         if let Some(locks) = &self.locks {
             let transaction = self.shared.db().locking_transaction_with(locks.write);
@@ -218,6 +243,11 @@ impl Database {
 
     /// Makes the writes of a batch as one.
     pub(crate) fn write(&self, writes: &WriteBatch, options: WriteOptions) -> Result<()> {
+        self.shared
+            .counted(writes, || self.make_all(writes, options))
+    }
+
+    fn make_all(&self, writes: &WriteBatch, options: WriteOptions) -> Result<()> {
         writes.check()?;
         let transaction = self
             .locks

@@ -82,6 +82,7 @@ mod open_options;
 mod read_write;
 mod secondaries;
 mod snapshots;
+mod statistics;
 mod transactions;
 mod updates;
 

@@ -7,7 +7,7 @@
 //!   [`options`] do what RocksDB's classes of these names do; [`merge`], [`prefix`] and [`filter`] call the functions of the program.
 //! - [`origin`] says where the newest state of a database is, for secondaries too.
 //! - [`dynamic_options`] changes options of open databases.
-//! - [`properties`], [`log`] and [`status`] write what RocksDB writes.
+//! - [`properties`], [`statistics`], [`log`] and [`status`] write what RocksDB writes.
 //!
 //! A database is a folder of Windrow, and a column family a keyspace of it. The keyspace `rocksdb.families` has the ids of
 //! the families. What Windrow lacks is an error that begins with `Not implemented`; options that only tune RocksDB are
@@ -32,6 +32,7 @@ mod options;
 mod origin;
 mod prefix;
 mod properties;
+mod statistics;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -18,6 +18,7 @@ use crate::cache::Cache;
 use crate::filter::Filter;
 use crate::log::Logger;
 use crate::prefix::Prefix;
+use crate::statistics::Statistics;
 use crate::status::unsupported;
 
 const MIB: usize = 1 << 20;
@@ -49,6 +50,8 @@ pub(crate) struct OpenOptions {
     pub(crate) bits_per_key: Option<f64>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) logger: Option<Arc<Logger>>,
+    /// What all databases with these options count.
+    pub(crate) statistics: Option<Arc<Statistics>>,
     /// The setters without an effect that were called.
     pub(crate) ignored: BTreeSet<&'static str>,
     /// What no open with these options can do.
@@ -82,6 +85,7 @@ impl Default for OpenOptions {
             bits_per_key: None,
             cache: None,
             logger: None,
+            statistics: None,
             ignored: BTreeSet::new(),
             unsupported: None,
         }

@@ -3,6 +3,7 @@
 mod batches;
 mod filters;
 mod secondaries;
+mod statistics;
 mod transactions;
 mod updates;
 

@@ -327,12 +327,14 @@ impl Transaction {
         let durability = self.options.durability;
         let outcome = match self.end() {
             State::Open(None) => Ok(()),
-            State::Open(Some(inner)) => self
-                .check_tracked(&inner)
-                .and_then(|()| inner.commit_with(durability)),
+            State::Open(Some(inner)) => self.check_tracked(&inner).and_then(|()| {
+                let commit = || inner.commit_with(durability);
+                self.database.shared.counted(&self.writes, commit)
+            }),
             State::Prepared(prepared) => {
                 let name = prepared.name().to_owned();
-                let outcome = prepared.commit_with(durability);
+                let commit = || prepared.commit_with(durability);
+                let outcome = self.database.shared.counted(&self.writes, commit);
                 if outcome.is_err() {
                     // What was not committed stays prepared.
                     let prepared = self.database.shared.db().prepared_transaction(&name);
