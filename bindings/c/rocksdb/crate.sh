@@ -10,7 +10,8 @@ echo '[workspace]' >>Cargo.toml
 rm -f rust-toolchain.toml
 export ROCKSDB_LIB_DIR=$WINDROW_LIBRARIES ROCKSDB_INCLUDE_DIR=$include LD_LIBRARY_PATH=$WINDROW_LIBRARIES
 export CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0
-suites=(db iterator column_family write_batch checkpoint transaction_db optimistic_transaction_db)
+suites=(db iterator column_family write_batch checkpoint transaction_db optimistic_transaction_db
+    compactionfilter)
 # Without the features of the crate: the codecs are those of Windrow.
 cargo test --no-default-features --features bindgen-runtime --no-fail-fast "${suites[@]/#/--test=test_}" \
     -- --skip outlive --skip test_open_with_multiple_refs_as_single_threaded >../log 2>../errors || true

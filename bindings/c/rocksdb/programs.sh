@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # RocksDB's C interface on Windrow, by the C programs of this folder:
 # - every function of the library is one of the header, and a program calls each with null and 0 for all arguments;
-# - test.c with the shared and the static library, with sanitizers, and under valgrind;
+# - test.c and beside.c with the shared and the static library, with sanitizers, and under valgrind;
 # - history.c, which must print the same with RocksDB itself, if ROCKSDB_LIBRARY is its static library.
 #
 # usage: programs.sh [SEEDS [OPERATIONS]]
@@ -53,23 +53,24 @@ run() {
     "${@:2}" "$work/$1" "$work/$1.db" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     echo "test: passed: $1 ${*:2:1}"
 }
-"$CC" "${options[@]}" "$here/test.c" -o "$work/shared" "${shared[@]}"
-run shared
-"$CC" "${options[@]}" "$here/test.c" -o "$work/static" "$WINDROW_LIBRARIES/librocksdb.a" -lpthread -ldl -lm
-run static
-if has_sanitizers "$CC"; then
-    "$CC" "${options[@]}" "${sanitizers[@]}" "$here/test.c" -o "$work/sanitized" "${shared[@]}"
-    run sanitized
-else
-    echo "skipped: sanitizers: $CC has none"
-fi
-if command -v valgrind >/dev/null; then
-    cp "$work/shared" "$work/memory"
-    run memory valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect \
-        --errors-for-leak-kinds=definite,indirect
-else
-    echo "skipped: valgrind is not here"
-fi
+has_sanitizers "$CC" || echo "skipped: sanitizers: $CC has none"
+command -v valgrind >/dev/null || echo "skipped: valgrind is not here"
+for program in test beside; do
+    "$CC" "${options[@]}" "$here/$program.c" -o "$work/$program-shared" "${shared[@]}"
+    run "$program-shared"
+    "$CC" "${options[@]}" "$here/$program.c" -o "$work/$program-static" \
+        "$WINDROW_LIBRARIES/librocksdb.a" -lpthread -ldl -lm
+    run "$program-static"
+    if has_sanitizers "$CC"; then
+        "$CC" "${options[@]}" "${sanitizers[@]}" "$here/$program.c" -o "$work/$program-sanitized" "${shared[@]}"
+        run "$program-sanitized"
+    fi
+    if command -v valgrind >/dev/null; then
+        cp "$work/$program-shared" "$work/$program-memory"
+        run "$program-memory" valgrind --quiet --error-exitcode=1 --leak-check=full \
+            --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
+    fi
+done
 
 "$CC" "${options[@]}" "$here/history.c" -o "$work/history" "${shared[@]}"
 "$work/history" "$work/history.db" 0 "$operations" >/dev/null

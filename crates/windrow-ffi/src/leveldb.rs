@@ -137,6 +137,9 @@ pub fn repair(folder: &Path, options: Options) -> Result<()> {
 /// The file that the owner of a folder locks.
 const LOCK: &str = "LOCK";
 
+/// The folder in it where readers of other processes have their leases.
+const READERS: &str = "readers";
+
 /// Removes the database, and its folder if nothing else is in it.
 ///
 /// # Errors
@@ -171,6 +174,11 @@ fn remove_unused(folder: &Path, own: &[&str]) -> io::Result<()> {
     if !has_only(folder, own)? {
         return Ok(());
     }
+    // First: while a reader is in there, the folder stays as it is.
+    match fs::remove_dir(folder.join(READERS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     for name in own {
         match fs::remove_file(folder.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -181,7 +189,7 @@ fn remove_unused(folder: &Path, own: &[&str]) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Whether nothing but the lock file and files of the names `own`, or nothing at all, is in the folder.
+/// Whether nothing but the lock file, the folder of readers and files of the names `own`, or nothing at all, is in the folder.
 #[expect(
     clippy::disallowed_methods,
     reason = "Windrow itself removes no folders"
@@ -189,7 +197,8 @@ fn remove_unused(folder: &Path, own: &[&str]) -> io::Result<()> {
 fn has_only(folder: &Path, own: &[&str]) -> io::Result<bool> {
     let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
     let names = names.collect::<io::Result<Vec<OsString>>>()?;
-    let is_known = |name: &OsString| name == LOCK || own.iter().any(|own| name == own);
+    let is_known =
+        |name: &OsString| name == LOCK || name == READERS || own.iter().any(|own| name == own);
     Ok(names.iter().all(is_known))
 }
 
@@ -222,6 +231,20 @@ mod tests {
         destroy_with(&folder, &["log"]).unwrap();
         assert!(folder.join("other").exists());
         destroy_with(&folder, &["log", "other"]).unwrap();
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_goes_with_a_database_that_others_have_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("db");
+        open(&folder, &creating()).unwrap().0.close().unwrap();
+        drop(Db::open_secondary(&folder, windrow::Options::default()).unwrap());
+        fs::write(folder.join("readers").join("other"), "").unwrap();
+        destroy_with(&folder, &["log"]).unwrap();
+        assert!(folder.join("readers").join("other").exists());
+        fs::remove_file(folder.join("readers").join("other")).unwrap();
+        destroy(&folder).unwrap();
         assert!(!folder.exists());
     }
 

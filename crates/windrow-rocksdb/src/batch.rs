@@ -130,6 +130,11 @@ impl WriteBatch {
         self.bytes[COUNT_AT..HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
     }
 
+    /// Sets the number of the first write, which a batch has when it comes out of a log.
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.bytes[..COUNT_AT].copy_from_slice(&sequence.to_le_bytes());
+    }
+
     pub(crate) fn add(&mut self, family: u32, write: Write<'_>) {
         let before = self.bytes.len();
         self.bytes.push(write.tag(family));

@@ -10,6 +10,7 @@
     reason = "no model replaces the locks of this crate"
 )]
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
@@ -20,20 +21,57 @@ use windrow::{Batch, Db, Error, Keyspace, PinnedValue, Result, Snapshot, Transac
 use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
-use crate::families::{Family, Ids, names};
+use crate::families::{Family, Place};
+use crate::family_ids::{Ids, KnownIds, names};
 use crate::iterator::{EntryIterator, Source};
 use crate::options::{FamilyOptions, LockTimeouts, OpenOptions, ReadOptions, WriteOptions};
+use crate::origin::{Origin, Secondary, open_for_reading};
+use crate::statistics::Statistics;
 use crate::{log, status};
 
 /// What all handles of an open database share.
 pub(crate) struct Shared {
-    pub(crate) db: Db,
+    origin: Origin,
     pub(crate) default: Arc<Family>,
     families: RwLock<BTreeMap<u32, Arc<Family>>>,
     ids: Mutex<Ids>,
     /// The names of open transactions.
     pub(crate) transaction_names: Mutex<BTreeSet<String>>,
     pub(crate) cache_bytes: u64,
+    statistics: Option<Arc<Statistics>>,
+}
+
+impl Shared {
+    /// The database in its newest state.
+    pub(crate) fn db(&self) -> Cow<'_, Db> {
+        self.origin.db()
+    }
+
+    /// Makes the writes of `batch`, and counts them if the program wants that.
+    pub(crate) fn counted(
+        &self,
+        batch: &WriteBatch,
+        write: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        match &self.statistics {
+            Some(statistics) => statistics.of_write(batch, write),
+            None => write(),
+        }
+    }
+
+    pub(crate) fn is_secondary(&self) -> bool {
+        matches!(self.origin, Origin::Secondary(_))
+    }
+
+    /// The ids of the families. Nobody creates or drops one meanwhile.
+    pub(crate) fn known_ids(&self) -> KnownIds {
+        self.lock_ids().known()
+    }
+
+    fn lock_ids(&self) -> MutexGuard<'_, Ids> {
+        let ids = self.ids.lock();
+        ids.unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// An open database.
@@ -44,11 +82,14 @@ pub(crate) struct Database {
     pub(crate) locks: Option<LockTimeouts>,
 }
 
-/// Whether an open may write.
+/// What an open may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,
+    /// It reads one state.
     ReadOnly,
+    /// It reads one state after the other of what another process writes.
+    Secondary,
 }
 
 impl Database {
@@ -63,14 +104,16 @@ impl Database {
         check_families(families)?;
         let windrow = options.to_windrow(families);
         let cache_bytes = windrow.cache_bytes;
-        let db = match access {
-            Access::ReadWrite => Db::open(path, windrow),
-            Access::ReadOnly => Db::open_read_only(path, windrow),
+        let origin = match access {
+            Access::ReadWrite => Db::open(path, windrow).map(Origin::Own),
+            Access::ReadOnly => open_for_reading(path, windrow).map(Origin::Own),
+            Access::Secondary => Secondary::open(path, windrow).map(Origin::Secondary),
         };
-        let db = db.map_err(|error| status::of_folder(path, error))?;
+        let origin = origin.map_err(|error| status::of_folder(path, error))?;
+        let db = origin.db();
         let existing = names(&db);
         check_existing(&existing, options, families, access)?;
-        let mut ids = Ids::open(&db, access == Access::ReadOnly)?;
+        let mut ids = Ids::open(&db, access != Access::ReadWrite)?;
         let mut opened = Vec::new();
         for family in families {
             let is_new = !existing.iter().any(|name| name == family.name);
@@ -79,13 +122,17 @@ impl Database {
             } else {
                 ids.of(&db, family.name)?
             };
-            let keyspace = open_keyspace(&db, family, access)?;
-            opened.push(Arc::new(Family::new(id, keyspace, family.options)));
+            let place = open_family(&origin, id, family, access)?;
+            opened.push(Arc::new(Family::new(
+                id,
+                family.name,
+                place,
+                family.options,
+            )));
         }
+        drop(db);
         if access == Access::ReadWrite {
-            let mut ignored = options.ignored.clone();
-            ignored.extend(families.iter().flat_map(|family| &family.options.ignored));
-            log::write(path, options.logger.as_deref(), &ignored);
+            write_log(path, options, families);
         }
         let by_id: BTreeMap<_, _> = opened
             .iter()
@@ -96,19 +143,20 @@ impl Database {
             .map(|(_, family)| Arc::clone(family));
         let default = default.ok_or_else(no_default)?;
         let shared = Shared {
-            db,
+            origin,
             default,
             families: RwLock::new(by_id),
             ids: Mutex::new(ids),
             transaction_names: Mutex::default(),
             cache_bytes,
+            statistics: options.statistics.clone(),
         };
         let shared = Arc::new(shared);
         let options = families.iter().map(|family| family.options);
         for cache in options.filter_map(|options| options.cache.as_ref()) {
             let user = Arc::downgrade(&shared);
             cache.add_user(Box::new(move || {
-                user.upgrade().map(|user| user.db.memory().block_cache)
+                user.upgrade().map(|user| user.db().memory().block_cache)
             }));
         }
         let database = Self {
@@ -120,7 +168,7 @@ impl Database {
 
     /// The names of the column families of a database.
     pub(crate) fn family_names(path: &Path, options: &OpenOptions) -> Result<Vec<String>> {
-        let db = Db::open_read_only(path, options.to_windrow(&[]))
+        let db = open_for_reading(path, options.to_windrow(&[]))
             .map_err(|error| status::of_folder(path, error))?;
         Ok(names(&db))
     }
@@ -131,7 +179,16 @@ impl Database {
     }
 
     pub(crate) fn close(self) -> Result<()> {
-        self.shared.db.clone().close()
+        self.shared.db().into_owned().close()
+    }
+
+    /// Reads what the process that writes the database has written since. Snapshots of the state before belong to that:
+    /// reads with them fail from then on.
+    ///
+    /// # Errors
+    /// `Unsupported` if the database is no secondary; those of [`windrow::Secondary::catch_up`].
+    pub(crate) fn catch_up(&self) -> Result<()> {
+        self.shared.origin.catch_up()
     }
 
     pub(crate) fn get(
@@ -146,8 +203,8 @@ impl Database {
             return Ok(None);
         }
         match &options.snapshot {
-            None => family.keyspace.get_pinned(key),
-            Some(snapshot) => family.keyspace.at(snapshot)?.get_pinned(key),
+            None => family.keyspace()?.get_pinned(key),
+            Some(snapshot) => family.keyspace()?.at(snapshot)?.get_pinned(key),
         }
     }
 
@@ -158,13 +215,23 @@ impl Database {
         write: Write<'_>,
         options: WriteOptions,
     ) -> Result<()> {
+        if self.shared.statistics.is_none() {
+            return self.make_one(family, write, options);
+        }
+        let mut batch = WriteBatch::default();
+        batch.add(family.id, write);
+        self.shared
+            .counted(&batch, || self.make_one(family, write, options))
+    }
+
+    fn make_one(&self, family: &Family, write: Write<'_>, options: WriteOptions) -> Result<()> {
         check_write(family, write)?;
         if let Some(locks) = &self.locks {
-            let transaction = self.shared.db.locking_transaction_with(locks.write);
+            let transaction = self.shared.db().locking_transaction_with(locks.write);
             write_in(&transaction, family, write)?;
             return transaction.commit_with(options.durability);
         }
-        let (keyspace, durability) = (&family.keyspace, options.durability);
+        let (keyspace, durability) = (family.keyspace()?, options.durability);
         match write {
             Write::Put(key, value) => keyspace.insert_with(key, value, durability),
             Write::Merge(key, operand) => keyspace.merge_with(key, operand, durability),
@@ -176,10 +243,15 @@ impl Database {
 
     /// Makes the writes of a batch as one.
     pub(crate) fn write(&self, writes: &WriteBatch, options: WriteOptions) -> Result<()> {
+        self.shared
+            .counted(writes, || self.make_all(writes, options))
+    }
+
+    fn make_all(&self, writes: &WriteBatch, options: WriteOptions) -> Result<()> {
         writes.check()?;
         let transaction = self
             .locks
-            .map(|locks| self.shared.db.locking_transaction_with(locks.write));
+            .map(|locks| self.shared.db().locking_transaction_with(locks.write));
         let mut batch = Batch::new();
         for write in writes.writes() {
             let (id, write) = write?;
@@ -194,12 +266,12 @@ impl Database {
             check_write(&family, write)?;
             match &transaction {
                 Some(transaction) => write_in(transaction, &family, write)?,
-                None => add_to(&mut batch, &family.keyspace, write)?,
+                None => add_to(&mut batch, &*family.keyspace()?, write)?,
             }
         }
         match transaction {
             Some(transaction) => transaction.commit_with(options.durability),
-            None => self.shared.db.write_with(&batch, options.durability),
+            None => self.shared.db().write_with(&batch, options.durability),
         }
     }
 
@@ -209,12 +281,12 @@ impl Database {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.shared.db.snapshot()
+        self.shared.db().snapshot()
     }
 
     /// About how many bytes of files the keys from `start` to before `limit` have.
     pub(crate) fn approximate_size(family: &Family, start: &[u8], limit: &[u8]) -> Result<u64> {
-        family.keyspace.approximate_size(start..limit)
+        family.keyspace()?.approximate_size(start..limit)
     }
 
     /// Compacts the keys from `start` to `limit`; `None` for no bound.
@@ -225,7 +297,8 @@ impl Database {
     ) -> Result<()> {
         let bound = |key: Option<_>| key.map_or(Bound::Unbounded, Bound::Included);
         let range = (bound(start), bound(limit));
-        family.keyspace.compact_range::<&[u8]>(range)
+        let _manual = family.manual_compaction();
+        family.keyspace()?.compact_range::<&[u8]>(range)
     }
 
     /// The column family of an id, if the program has opened it.
@@ -241,15 +314,22 @@ impl Database {
     /// Creates a column family.
     pub(crate) fn create_family(&self, family: &FamilyOptions<'_>) -> Result<Arc<Family>> {
         family.options.check()?;
-        let db = &self.shared.db;
-        let mut ids = self.lock_ids();
-        if names(db).iter().any(|name| name == family.name) {
+        if family.options.filter().is_some() {
+            return Err(status::unsupported(
+                "the compaction filter of a column family begins with an open of the database",
+            ));
+        }
+        let db = self.shared.db();
+        let mut ids = self.shared.lock_ids();
+        ids.check_writable()?;
+        if names(&db).iter().any(|name| name == family.name) {
             let message = format!("column family \"{}\" exists already", family.name);
             return Err(Error::invalid_argument(message));
         }
-        let id = ids.add(db, family.name)?;
-        let keyspace = open_keyspace(db, family, Access::ReadWrite)?;
-        let created = Arc::new(Family::new(id, keyspace, family.options));
+        let id = ids.add(&db, family.name)?;
+        let keyspace = db.keyspace_with(family.name, family.options.keyspace(family.ttl))?;
+        let place = Place::Own(keyspace);
+        let created = Arc::new(Family::new(id, family.name, place, family.options));
         let mut families = self.lock_families();
         families.insert(id, Arc::clone(&created));
         Ok(created)
@@ -262,19 +342,14 @@ impl Database {
                 "the column family \"default\" cannot be dropped",
             ));
         }
-        let mut ids = self.lock_ids();
+        let mut ids = self.shared.lock_ids();
         if self.family(family.id).is_none() {
             let message = format!("column family \"{}\" was dropped already", family.name);
             return Err(Error::invalid_argument(message));
         }
-        self.shared.db.drop_keyspace(&family.name)?;
+        self.shared.db().drop_keyspace(&family.name)?;
         self.lock_families().remove(&family.id);
         ids.remove(&family.name)
-    }
-
-    fn lock_ids(&self) -> MutexGuard<'_, Ids> {
-        let ids = self.shared.ids.lock();
-        ids.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_families(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<u32, Arc<Family>>> {
@@ -285,9 +360,9 @@ impl Database {
     /// Waits until no background work is due, after a flush if the program wants one.
     pub(crate) fn wait_idle(&self, flushes: bool) -> Result<()> {
         if flushes {
-            self.shared.db.flush()?;
+            self.shared.db().flush()?;
         }
-        self.shared.db.wait_idle()
+        self.shared.db().wait_idle()
     }
 
     /// Makes a copy in a folder that does not exist, as RocksDB demands. The log with the newest entries may be part of it
@@ -302,6 +377,13 @@ impl Database {
         }
         db.checkpoint(path)
     }
+}
+
+/// Says which options of an open have no effect, to its logger or in `folder`.
+pub(crate) fn write_log(folder: &Path, options: &OpenOptions, families: &[FamilyOptions<'_>]) {
+    let mut ignored = options.ignored.clone();
+    ignored.extend(families.iter().flat_map(|family| &family.options.ignored));
+    log::write(folder, options.logger.as_deref(), &ignored);
 }
 
 /// # Errors
@@ -351,10 +433,22 @@ fn check_existing(
     }
 }
 
-fn open_keyspace(db: &Db, family: &FamilyOptions<'_>, access: Access) -> Result<Keyspace> {
-    match access {
-        Access::ReadWrite => db.keyspace_with(family.name, family.options.keyspace(family.ttl)),
-        Access::ReadOnly => db.keyspace(family.name),
+fn open_family(
+    origin: &Origin,
+    id: u32,
+    family: &FamilyOptions<'_>,
+    access: Access,
+) -> Result<Place> {
+    let (name, options) = (family.name, || family.options.keyspace(family.ttl));
+    match origin {
+        Origin::Own(db) if access == Access::ReadWrite => {
+            db.keyspace_with(name, options()).map(Place::Own)
+        }
+        Origin::Own(db) => db.keyspace(name).map(Place::Own),
+        Origin::Secondary(secondary) => {
+            secondary.add(id, name)?;
+            Ok(Place::Secondary(Arc::clone(secondary)))
+        }
     }
 }
 
@@ -396,7 +490,7 @@ fn add_to(batch: &mut Batch, keyspace: &Keyspace, write: Write<'_>) -> Result<()
 
 /// Makes a write in a transaction.
 pub(crate) fn write_in(transaction: &Transaction, family: &Family, write: Write<'_>) -> Result<()> {
-    let keyspace = &family.keyspace;
+    let keyspace = &*family.keyspace()?;
     match write {
         Write::Put(key, value) => transaction.insert(keyspace, key, value),
         Write::Merge(key, operand) => transaction.merge(keyspace, key, operand),

@@ -42,7 +42,7 @@ pub(crate) fn set(db: &Db, family: &Family, pairs: &[(&str, &str)]) -> Result<()
     if pairs.is_empty() {
         return Err(Error::invalid_argument("there are no options to set"));
     }
-    let before = family.keyspace.options();
+    let before = family.keyspace()?.options();
     let mut options = before.clone();
     for (name, value) in pairs {
         set_one(&mut options, name, value)?;

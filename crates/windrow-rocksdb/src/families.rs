@@ -1,48 +1,60 @@
 //! Column families: keyspaces with an id, by which batches name them.
 //!
-//! The keyspace `rocksdb.families` has the ids, so that a family keeps its id over all opens and no id is used twice. It
-//! exists from the first family beside `default` on, which has the id 0 and no record.
-//!
-//! Concurrency: a family never changes; one thread at a time changes the ids.
+//! Concurrency: a family never changes.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Result};
+use windrow::{Keyspace, Result};
 use windrow_ffi::key_order::CallOrder;
-use windrow_ffi::leveldb::KEYSPACE;
 
-use crate::batch::DEFAULT_FAMILY;
+use crate::filter::{Filter, Manual};
 use crate::options::OpenOptions;
+use crate::origin::Secondary;
 use crate::prefix::Prefix;
-
-/// The keyspace of the ids.
-const IDS: &str = "rocksdb.families";
-
-/// The key with the next id.
-const NEXT: &[u8] = b"next";
-
-/// What the key with the id of a family begins with.
-const OF_FAMILY: &str = "id/";
 
 /// A column family of an open database.
 pub(crate) struct Family {
     pub(crate) id: u32,
     pub(crate) name: String,
-    pub(crate) keyspace: Keyspace,
+    place: Place,
     pub(crate) prefix: Option<Arc<Prefix>>,
     pub(crate) order: Option<CallOrder>,
+    filter: Option<Arc<Filter>>,
+}
+
+/// Where the newest state of a column family is.
+pub(crate) enum Place {
+    Own(Keyspace),
+    Secondary(Arc<Secondary>),
 }
 
 impl Family {
-    pub(crate) fn new(id: u32, keyspace: Keyspace, options: &OpenOptions) -> Self {
+    pub(crate) fn new(id: u32, name: &str, place: Place, options: &OpenOptions) -> Self {
         Self {
             id,
-            name: keyspace.name(),
-            keyspace,
+            name: name.to_owned(),
+            place,
             prefix: options.prefix.clone(),
             order: options.order.clone().map(CallOrder::new),
+            filter: options.filter().cloned(),
         }
+    }
+
+    /// Its keyspace, in the newest state.
+    ///
+    /// # Errors
+    /// `NotFound` if a secondary has read that the family was dropped.
+    pub(crate) fn keyspace(&self) -> Result<Cow<'_, Keyspace>> {
+        match &self.place {
+            Place::Own(keyspace) => Ok(Cow::Borrowed(keyspace)),
+            Place::Secondary(secondary) => secondary.keyspace(self.id).map(Cow::Owned),
+        }
+    }
+
+    /// Lets a compaction filter know of a manual compaction, until the result is dropped.
+    pub(crate) fn manual_compaction(&self) -> Option<Manual<'_>> {
+        self.filter.as_ref().map(|filter| filter.manual())
     }
 
     /// Checks a custom comparator with the key of a call.
@@ -52,95 +64,4 @@ impl Family {
     pub(crate) fn check_order(&self, key: &[u8]) -> Result<()> {
         self.order.as_ref().map_or(Ok(()), |order| order.check(key))
     }
-}
-
-/// The names of the column families, `default` first. `default` exists in every database.
-pub(crate) fn names(db: &Db) -> Vec<String> {
-    let mut names = db.keyspace_names();
-    names.retain(|name| name != IDS && name != KEYSPACE);
-    names.insert(0, KEYSPACE.to_owned());
-    names
-}
-
-/// The ids of the column families of a database.
-pub(crate) struct Ids {
-    keyspace: Option<Keyspace>,
-    by_name: BTreeMap<String, u32>,
-    next: u32,
-    is_read_only: bool,
-}
-
-impl Ids {
-    pub(crate) fn open(db: &Db, is_read_only: bool) -> Result<Self> {
-        let mut ids = Self {
-            keyspace: db.existing_keyspace(IDS)?,
-            by_name: BTreeMap::from([(KEYSPACE.to_owned(), DEFAULT_FAMILY)]),
-            next: DEFAULT_FAMILY + 1,
-            is_read_only,
-        };
-        let Some(keyspace) = &ids.keyspace else {
-            return Ok(ids);
-        };
-        if let Some(next) = keyspace.get(NEXT)? {
-            ids.next = decode(&next)?;
-        }
-        for entry in keyspace.prefix(OF_FAMILY)? {
-            let (key, id) = entry?;
-            let name = String::from_utf8_lossy(&key[OF_FAMILY.len()..]).into_owned();
-            ids.by_name.insert(name, decode(&id)?);
-        }
-        Ok(ids)
-    }
-
-    /// The id of the family `name`, which gets one if it has none: another program may have made the keyspace.
-    pub(crate) fn of(&mut self, db: &Db, name: &str) -> Result<u32> {
-        match self.by_name.get(name) {
-            Some(&id) => Ok(id),
-            None => self.add(db, name),
-        }
-    }
-
-    /// A new id for the family `name`, which takes the place of an earlier one. It is durable when this returns.
-    pub(crate) fn add(&mut self, db: &Db, name: &str) -> Result<u32> {
-        let id = self.next;
-        let next = id.checked_add(1);
-        let next = next.ok_or_else(|| Error::invalid_argument("there are no more ids"))?;
-        if !self.is_read_only {
-            let keyspace = match self.keyspace.take() {
-                Some(keyspace) => keyspace,
-                None => db.keyspace(IDS)?,
-            };
-            let keyspace = self.keyspace.insert(keyspace);
-            let mut batch = Batch::new();
-            batch.insert(keyspace, NEXT, next.to_le_bytes())?;
-            batch.insert(keyspace, key(name), id.to_le_bytes())?;
-            db.write_with(&batch, Durability::Sync)?;
-        }
-        self.next = next;
-        self.by_name.insert(name.to_owned(), id);
-        Ok(id)
-    }
-
-    /// Forgets the id of a family that was dropped.
-    pub(crate) fn remove(&mut self, name: &str) -> Result<()> {
-        self.by_name.remove(name);
-        match &self.keyspace {
-            Some(keyspace) => keyspace.remove(key(name)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn key(name: &str) -> String {
-    format!("{OF_FAMILY}{name}")
-}
-
-fn decode(id: &[u8]) -> Result<u32> {
-    let id = id.try_into().map(u32::from_le_bytes);
-    id.map_err(|_| {
-        Error::new(
-            ErrorKind::Corruption,
-            "the keyspace of column family ids has another form",
-        )
-    })
 }

@@ -72,6 +72,7 @@ mod batches;
 mod callbacks;
 mod data;
 mod databases;
+mod filters;
 mod ignored;
 mod iterators;
 mod maintenance;
@@ -79,8 +80,11 @@ mod measures;
 mod multi_get;
 mod open_options;
 mod read_write;
+mod secondaries;
 mod snapshots;
+mod statistics;
 mod transactions;
+mod updates;
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
@@ -95,6 +99,7 @@ use crate::database::Database;
 use crate::families::Family;
 use crate::options::{OpenOptions, ReadOptions, WriteOptions};
 use crate::status;
+use crate::updates::Updates;
 
 /// The handles that several threads may read at once.
 const _: () = {
@@ -109,6 +114,7 @@ const _: () = {
     any_thread::<WriteOptions>();
     any_thread::<WriteBatch>();
     any_thread::<callbacks::Comparator>();
+    any_thread::<Updates>();
 };
 
 /// `rocksdb_column_family_handle_t`.

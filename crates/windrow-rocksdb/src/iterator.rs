@@ -64,7 +64,7 @@ impl Source {
             .upper
             .as_deref()
             .map_or(Bound::Unbounded, Bound::Excluded);
-        let keyspace = &self.family.keyspace;
+        let keyspace = self.family.keyspace()?;
         match &self.snapshot {
             None => keyspace.range_cursor::<&[u8]>((lower, upper)),
             Some(snapshot) => keyspace.at(snapshot)?.range_cursor::<&[u8]>((lower, upper)),

@@ -3,10 +3,11 @@
 //!
 //! - [`functions`] has the functions of the header: it turns arguments of C into those of the modules below, and their
 //!   errors into messages. It alone has unsafe code.
-//! - [`database`], [`families`], [`iterator`], [`batch`], [`transaction`], [`cache`], [`options`] do what RocksDB's classes of these
-//!   names do; [`merge`] and [`prefix`] call the functions of the program.
+//! - [`database`], [`families`] with [`family_ids`], [`iterator`], [`batch`], [`transaction`], [`updates`], [`cache`] and
+//!   [`options`] do what RocksDB's classes of these names do; [`merge`], [`prefix`] and [`filter`] call the functions of the program.
+//! - [`origin`] says where the newest state of a database is, for secondaries too.
 //! - [`dynamic_options`] changes options of open databases.
-//! - [`properties`], [`log`] and [`status`] write what RocksDB writes.
+//! - [`properties`], [`statistics`], [`log`] and [`status`] write what RocksDB writes.
 //!
 //! A database is a folder of Windrow, and a column family a keyspace of it. The keyspace `rocksdb.families` has the ids of
 //! the families. What Windrow lacks is an error that begins with `Not implemented`; options that only tune RocksDB are
@@ -21,14 +22,19 @@ mod cache;
 mod database;
 mod dynamic_options;
 mod families;
+mod family_ids;
+mod filter;
 mod functions;
 mod iterator;
 mod log;
 mod merge;
 mod options;
+mod origin;
 mod prefix;
 mod properties;
+mod statistics;
 mod status;
 #[cfg(test)]
 mod tests;
 mod transaction;
+mod updates;

@@ -1,5 +1,5 @@
 //! What an open says about options without an effect: to the logger of the program, or, without one, to the file `LOG` in
-//! the folder of the database, where RocksDB has its log. Each open writes the file anew.
+//! the folder of the database or of the secondary instance, where RocksDB has its log. Each open writes the file anew.
 //!
 //! Concurrency: a logger may be called by any thread.
 
@@ -19,7 +19,7 @@ impl Logger {
     }
 }
 
-/// Says which of the options have no effect.
+/// Says which of the options have no effect. The folder is made if it is missing.
 #[expect(
     clippy::disallowed_methods,
     reason = "the file is not one of the engine"
@@ -33,7 +33,7 @@ pub(crate) fn write(folder: &Path, logger: Option<&Logger>, ignored: &BTreeSet<&
     }
     let text: String = lines(ignored).map(|line| line + "\n").collect();
     // A database without its log is as good as one with it.
-    drop(fs::write(folder.join(FILE), text));
+    drop(fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(FILE), text)));
 }
 
 fn lines<'a>(ignored: &'a BTreeSet<&'static str>) -> impl Iterator<Item = String> + 'a {

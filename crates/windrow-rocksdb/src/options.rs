@@ -8,13 +8,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windrow::{Durability, KeyspaceOptions, MergeOperator, Options, Result, Snapshot};
+use windrow::{
+    CompactionFilter, Durability, KeyspaceOptions, MergeOperator, Options, Result, Snapshot,
+};
 use windrow_ffi::key_order::KeyOrder;
 use windrow_ffi::leveldb;
 
 use crate::cache::Cache;
+use crate::filter::Filter;
 use crate::log::Logger;
 use crate::prefix::Prefix;
+use crate::statistics::Statistics;
 use crate::status::unsupported;
 
 const MIB: usize = 1 << 20;
@@ -29,6 +33,9 @@ pub(crate) struct OpenOptions {
     pub(crate) order: Option<Arc<KeyOrder>>,
     pub(crate) prefix: Option<Arc<Prefix>>,
     pub(crate) merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// A compaction filter, which goes before the factory of one.
+    pub(crate) filter: Option<Arc<Filter>>,
+    pub(crate) filter_factory: Option<Arc<Filter>>,
     /// The size of level 1, and how much larger each level is than the one above it.
     pub(crate) base_bytes: Option<u64>,
     pub(crate) size_ratio: Option<f64>,
@@ -43,6 +50,8 @@ pub(crate) struct OpenOptions {
     pub(crate) bits_per_key: Option<f64>,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) logger: Option<Arc<Logger>>,
+    /// What all databases with these options count.
+    pub(crate) statistics: Option<Arc<Statistics>>,
     /// The setters without an effect that were called.
     pub(crate) ignored: BTreeSet<&'static str>,
     /// What no open with these options can do.
@@ -63,6 +72,8 @@ impl Default for OpenOptions {
             order: None,
             prefix: None,
             merge_operator: None,
+            filter: None,
+            filter_factory: None,
             base_bytes: None,
             size_ratio: None,
             level0_runs: None,
@@ -74,6 +85,7 @@ impl Default for OpenOptions {
             bits_per_key: None,
             cache: None,
             logger: None,
+            statistics: None,
             ignored: BTreeSet::new(),
             unsupported: None,
         }
@@ -86,6 +98,11 @@ impl OpenOptions {
     pub(crate) fn check(&self) -> Result<()> {
         self.unsupported
             .map_or(Ok(()), |what| Err(unsupported(what)))
+    }
+
+    /// What decides in compactions.
+    pub(crate) fn filter(&self) -> Option<&Arc<Filter>> {
+        self.filter.as_ref().or(self.filter_factory.as_ref())
     }
 
     /// Windrow's options of a keyspace. Sizes out of range become the nearest in range.
@@ -133,6 +150,10 @@ impl OpenOptions {
         for family in families {
             if let Some(operator) = &family.options.merge_operator {
                 options = options.with_merge_operator(family.name, Arc::clone(operator));
+            }
+            if let Some(filter) = family.options.filter() {
+                let filter = Arc::clone(filter) as Arc<dyn CompactionFilter>;
+                options = options.with_compaction_filter(family.name, filter);
             }
         }
         options

@@ -12,7 +12,7 @@ const PREFIX: &str = "rocksdb.";
 /// The value of the property `name` of a column family, if there is one of this name.
 pub(crate) fn value(database: &Database, family: &Family, name: &str) -> Option<String> {
     if name.strip_prefix(PREFIX)? == "stats" {
-        let stats = database.shared.db.stats();
+        let stats = database.shared.db().stats();
         return Some(table(of_family(&stats, family)?));
     }
     number(database, family, name).map(|number| number.to_string())
@@ -22,9 +22,9 @@ pub(crate) fn value(database: &Database, family: &Family, name: &str) -> Option<
 pub(crate) fn number(database: &Database, family: &Family, name: &str) -> Option<u64> {
     let name = name.strip_prefix(PREFIX)?;
     if name == "estimate-num-keys" {
-        return family.keyspace.approximate_len::<&[u8]>(..).ok();
+        return family.keyspace().ok()?.approximate_len::<&[u8]>(..).ok();
     }
-    let stats = database.shared.db.stats();
+    let stats = database.shared.db().stats();
     let keyspace = of_family(&stats, family)?;
     if let Some(level) = name.strip_prefix("num-files-at-level") {
         return files_at_level(keyspace, level);

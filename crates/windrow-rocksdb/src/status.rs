@@ -9,6 +9,14 @@ pub(crate) fn text(error: &Error) -> String {
     format!("{}: {error}", kind(error.kind()))
 }
 
+/// The message of an error about updates: RocksDB has a word of its own for those that are not there.
+pub(crate) fn of_updates(error: &Error) -> String {
+    if error.kind() == ErrorKind::NotFound {
+        return format!("NotFound: {error}");
+    }
+    text(error)
+}
+
 /// RocksDB's word for the kind. Programs look for it at the beginning of a message.
 fn kind(kind: ErrorKind) -> &'static str {
     match kind {
@@ -19,6 +27,7 @@ fn kind(kind: ErrorKind) -> &'static str {
         ErrorKind::Corruption | ErrorKind::Merge => "Corruption",
         ErrorKind::Unsupported | ErrorKind::ReadOnly => "Not implemented",
         ErrorKind::Conflict | ErrorKind::Deadlock => "Resource busy",
+        ErrorKind::FellBehind => "Operation failed. Try again.",
         ErrorKind::TimedOut => "Operation timed out",
         ErrorKind::Closed => "Shutdown in progress",
         _ => "IO error",

@@ -1,7 +1,11 @@
 //! What the C programs under `bindings/c/rocksdb` cannot see, or see only by chance.
 
 mod batches;
+mod filters;
+mod secondaries;
+mod statistics;
 mod transactions;
+mod updates;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -237,13 +241,13 @@ fn the_empty_key_is_never_there_and_cannot_be_written() {
 fn options_change_while_a_database_is_open() {
     let folder = tempfile::tempdir().unwrap();
     let (database, family) = open(folder.path());
-    let set = |pairs: &[(&str, &str)]| dynamic_options::set(&database.shared.db, &family, pairs);
+    let set = |pairs: &[(&str, &str)]| dynamic_options::set(&database.shared.db(), &family, pairs);
     set(&[
         ("write_buffer_size", "8M"),
         ("disable_auto_compactions", "true"),
     ])
     .unwrap();
-    assert_eq!(family.keyspace.options().memtable_bytes, 8 << 20);
+    assert_eq!(family.keyspace().unwrap().options().memtable_bytes, 8 << 20);
     for pairs in [
         &[][..],
         &[("write_buffer_size", "9M"), ("no_such_option", "1")],
@@ -253,7 +257,7 @@ fn options_change_while_a_database_is_open() {
         let error = set(pairs).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
-    assert_eq!(family.keyspace.options().memtable_bytes, 8 << 20);
+    assert_eq!(family.keyspace().unwrap().options().memtable_bytes, 8 << 20);
 }
 
 /// All sizes, however odd, become valid options.
@@ -301,7 +305,7 @@ fn the_log_names_the_options_without_an_effect() {
     let (database, _) = open_with(folder.path(), &creating(), &[]).unwrap();
     let text = std::fs::read_to_string(folder.path().join(log::FILE)).unwrap();
     assert!(!text.contains("ignored"), "{text}");
-    let names = database.shared.db.keyspace_names();
+    let names = database.shared.db().keyspace_names();
     assert_eq!(names, [KEYSPACE]);
     drop(database);
     // The log is no obstacle for a removal and another database.
@@ -335,8 +339,8 @@ fn what_cannot_be_done_is_an_error_of_the_open() {
     };
     database.write(&batch, synced).unwrap();
     let other = folder.path().with_extension("copy");
-    Database::checkpoint(&database.shared.db, &other, 0).unwrap();
-    let error = Database::checkpoint(&database.shared.db, &other, 0).unwrap_err();
+    Database::checkpoint(&database.shared.db(), &other, 0).unwrap();
+    let error = Database::checkpoint(&database.shared.db(), &other, 0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let (copy, family) = open(&other);
     assert_eq!(get(&family, "k").as_deref(), Some("v"));

@@ -105,7 +105,7 @@ impl Transaction {
 
     /// The prepared transactions of a database.
     pub(crate) fn prepared(database: &Database) -> Vec<Self> {
-        let db = &database.shared.db;
+        let db = database.shared.db();
         let names = db.prepared_transactions().into_iter();
         let found = names.filter_map(|name| db.prepared_transaction(&name));
         let control = Control::Locking(Duration::ZERO);
@@ -130,7 +130,7 @@ impl Transaction {
 
     fn take_snapshot(&mut self) {
         if let Control::Optimistic = self.control {
-            let inner = begin(&self.database.shared.db, self.control);
+            let inner = begin(&self.database.shared.db(), self.control);
             self.snapshot = Some(Box::new(inner.snapshot().clone()));
             self.state = State::Open(Some(Box::new(inner)));
             self.reads_snapshot = true;
@@ -158,7 +158,7 @@ impl Transaction {
         let shared = &self.database.shared;
         let names = shared.transaction_names.lock();
         let mut names = names.unwrap_or_else(PoisonError::into_inner);
-        if shared.db.prepared_transaction(name).is_some() || !names.insert(name.to_owned()) {
+        if shared.db().prepared_transaction(name).is_some() || !names.insert(name.to_owned()) {
             return refuse("the name of the transaction is in use");
         }
         self.name = Some(name.to_owned());
@@ -176,7 +176,7 @@ impl Transaction {
         if self.has_written(family, key)
             && let State::Open(Some(inner)) = &self.state
         {
-            return inner.get(&family.keyspace, key);
+            return inner.get(&*family.keyspace()?, key);
         }
         let found = Database::get(family, key, options)?;
         Ok(found.map(|value| value.to_vec()))
@@ -195,9 +195,9 @@ impl Transaction {
         let is_written = self.has_written(family, key);
         let inner = self.inner()?;
         let found = if is_exclusive {
-            inner.get_for_update(&family.keyspace, key)?
+            inner.get_for_update(&*family.keyspace()?, key)?
         } else {
-            inner.get_for_share(&family.keyspace, key)?
+            inner.get_for_share(&*family.keyspace()?, key)?
         };
         if is_written {
             return Ok(found);
@@ -229,7 +229,7 @@ impl Transaction {
         let inner = self.inner()?;
         // The lock comes before the comparison. An operand alone is no conflict in Windrow, but is one in RocksDB.
         if is_new && (has_snapshot || is_merge && is_optimistic) && !key.is_empty() {
-            inner.get_for_update(&family.keyspace, key)?;
+            inner.get_for_update(&*family.keyspace()?, key)?;
             self.check_snapshot(family, key)?;
         }
         write_in(self.inner()?, family, write)?;
@@ -259,7 +259,7 @@ impl Transaction {
             *id == family.id && options.upper.as_ref().is_none_or(is_below)
         });
         for (_, key) in of_family {
-            written.insert(key.clone(), inner.get(&family.keyspace, key)?);
+            written.insert(key.clone(), inner.get(&*family.keyspace()?, key)?);
         }
         Ok(written)
     }
@@ -327,15 +327,17 @@ impl Transaction {
         let durability = self.options.durability;
         let outcome = match self.end() {
             State::Open(None) => Ok(()),
-            State::Open(Some(inner)) => self
-                .check_tracked(&inner)
-                .and_then(|()| inner.commit_with(durability)),
+            State::Open(Some(inner)) => self.check_tracked(&inner).and_then(|()| {
+                let commit = || inner.commit_with(durability);
+                self.database.shared.counted(&self.writes, commit)
+            }),
             State::Prepared(prepared) => {
                 let name = prepared.name().to_owned();
-                let outcome = prepared.commit_with(durability);
+                let commit = || prepared.commit_with(durability);
+                let outcome = self.database.shared.counted(&self.writes, commit);
                 if outcome.is_err() {
                     // What was not committed stays prepared.
-                    let prepared = self.database.shared.db.prepared_transaction(&name);
+                    let prepared = self.database.shared.db().prepared_transaction(&name);
                     self.state = prepared.map_or(State::Ended, State::Prepared);
                 }
                 return outcome;
@@ -376,8 +378,8 @@ impl Transaction {
     fn inner(&mut self) -> Result<&WindrowTransaction> {
         match &mut self.state {
             State::Open(inner) => {
-                let (db, control) = (&self.database.shared.db, self.control);
-                Ok(inner.get_or_insert_with(|| Box::new(begin(db, control))))
+                let (db, control) = (self.database.shared.db(), self.control);
+                Ok(inner.get_or_insert_with(|| Box::new(begin(&db, control))))
             }
             _ => Err(Error::invalid_argument("the transaction has ended")),
         }
@@ -401,10 +403,10 @@ impl Transaction {
         let Some(snapshot) = self.snapshot.as_ref().filter(|_| !self.reads_snapshot) else {
             return Ok(());
         };
-        let before = family.keyspace.at(snapshot)?.get_pinned(key)?;
+        let before = family.keyspace()?.at(snapshot)?.get_pinned(key)?;
         if is_equal(
             before.as_deref(),
-            family.keyspace.get_pinned(key)?.as_deref(),
+            family.keyspace()?.get_pinned(key)?.as_deref(),
         ) {
             return Ok(());
         }
@@ -421,8 +423,8 @@ impl Transaction {
             let Some(family) = self.database.family(*id) else {
                 continue;
             };
-            let before = inner.get(&family.keyspace, key)?;
-            let now = family.keyspace.get_pinned(key)?;
+            let before = inner.get(&*family.keyspace()?, key)?;
+            let now = family.keyspace()?.get_pinned(key)?;
             if !is_equal(before.as_deref(), now.as_deref()) {
                 return Err(changed(&family, key));
             }

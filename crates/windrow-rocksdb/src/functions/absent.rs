@@ -22,7 +22,6 @@ macro_rules! absent {
 }
 
 const TIMESTAMPS: &str = "Windrow has no timestamps of users";
-const SECONDARY: &str = "a database that another process writes to cannot be opened";
 const FILES: &str = "files cannot be kept, or dropped, by themselves";
 
 type Pointer = *const c_void;
@@ -34,10 +33,6 @@ absent! {
     rocksdb_delete_cf_with_ts(Pointer, Pointer, Pointer, Pointer, usize, Pointer, usize): TIMESTAMPS;
     rocksdb_increase_full_history_ts_low(Pointer, Pointer, Pointer, usize): TIMESTAMPS;
     rocksdb_get_full_history_ts_low(Pointer, Pointer, Pointer) -> c_char: TIMESTAMPS;
-    rocksdb_open_as_secondary(Pointer, Pointer, Pointer) -> c_void: SECONDARY;
-    rocksdb_open_as_secondary_column_families(Pointer, Pointer, Pointer, c_int, Pointer, Pointer, Pointer) -> c_void: SECONDARY;
-    rocksdb_try_catch_up_with_primary(Pointer): SECONDARY;
-    rocksdb_get_updates_since(Pointer, u64, Pointer) -> c_void: "there is no feed of changes";
     rocksdb_disable_file_deletions(Pointer): FILES;
     rocksdb_enable_file_deletions(Pointer): FILES;
     rocksdb_delete_file_in_range(Pointer, Pointer, usize, Pointer, usize): FILES;
@@ -77,32 +72,6 @@ unsafe extern "C" fn rocksdb_writebatch_delete_cf_with_ts(
     if let Some(batch) = batch {
         run((), || batch.add_fault(|| TIMESTAMPS.to_owned()));
     }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_wal_iter_destroy(_iterator: Pointer) {}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_wal_iter_next(_iterator: Pointer) {}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_wal_iter_valid(_iterator: Pointer) -> u8 {
-    0
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_wal_iter_status(_iterator: Pointer, errptr: ErrorPointer<'_>) {
-    run_with(errptr, (), || {
-        Err(unsupported("there is no feed of changes"))
-    });
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_wal_iter_get_batch(
-    _iterator: Pointer,
-    _sequence: Pointer,
-) -> Option<Box<WriteBatch>> {
-    None
 }
 
 /// Null: Windrow does not say which keys a file has.

@@ -1,4 +1,4 @@
-//! Functions of the caller: comparators, merge operators, prefix extractors, loggers, compaction filters.
+//! Functions of the caller: comparators, merge operators, prefix extractors, loggers.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io::Write as _;
@@ -74,7 +74,13 @@ extern "C" fn rocksdb_comparator_destroy(comparator: Option<Box<Comparator>>) {
 }
 
 /// A destructor that runs when the last function with the state is gone.
-struct Owned(Option<Destructor>);
+pub(super) struct Owned(Option<Destructor>);
+
+impl Owned {
+    pub(super) fn new(destructor: Destructor) -> Self {
+        Self(Some(destructor))
+    }
+}
 
 impl Drop for Owned {
     fn drop(&mut self) {
@@ -217,7 +223,7 @@ unsafe extern "C" fn rocksdb_mergeoperator_create(
             partial,
             delete_value,
             // SAFETY: see above.
-            _destructor: Owned(Some(unsafe { Destructor::new(state, destructor) })),
+            _destructor: Owned::new(unsafe { Destructor::new(state, destructor) }),
         });
         let other = Arc::clone(&functions);
         let operator = Operator {
@@ -233,7 +239,7 @@ unsafe extern "C" fn rocksdb_mergeoperator_create(
 
 /// # Safety
 /// The function may be called with the state, and returns text or null.
-unsafe fn name_of(state: *mut c_void, name: Option<NameFunction>) -> String {
+pub(super) unsafe fn name_of(state: *mut c_void, name: Option<NameFunction>) -> String {
     // SAFETY: the caller promises it.
     let text = name.map_or(null(), |name| unsafe { name(state) });
     if text.is_null() {
@@ -277,7 +283,7 @@ unsafe extern "C" fn rocksdb_slicetransform_create(
     _name: Option<NameFunction>,
 ) -> Box<SliceTransform> {
     // SAFETY: the caller promises it, here and below.
-    let owned = Owned(Some(unsafe { Destructor::new(state, destructor) }));
+    let owned = Owned::new(unsafe { Destructor::new(state, destructor) });
     // SAFETY: see above.
     let state = unsafe { State::new(state) };
     SliceTransform::new(Prefix::Custom(Box::new(move |key| {
@@ -376,83 +382,4 @@ unsafe extern "C" fn rocksdb_logger_create_stderr_logger(
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_logger_destroy(logger: Option<Box<LoggerHandle>>) {
     run((), || drop(logger));
-}
-
-/// `rocksdb_compactionfilter_t` and `rocksdb_compactionfilterfactory_t`: an open with one is an error.
-pub(super) struct CompactionFilterHandle {
-    _destructor: Owned,
-}
-
-impl CompactionFilterHandle {
-    /// # Safety
-    /// As [`Destructor::new`].
-    unsafe fn new(state: *mut c_void, destructor: Option<StateFunction>) -> Box<Self> {
-        Box::new(Self {
-            // SAFETY: the caller promises it.
-            _destructor: Owned(Some(unsafe { Destructor::new(state, destructor) })),
-        })
-    }
-}
-
-type FilterFunction = unsafe extern "C" fn(
-    *mut c_void,
-    c_int,
-    *const c_char,
-    usize,
-    *const c_char,
-    usize,
-    *mut *mut c_char,
-    *mut usize,
-    *mut u8,
-) -> u8;
-
-type CreateFilterFunction =
-    unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut CompactionFilterHandle;
-
-/// The functions are never called.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn rocksdb_compactionfilter_create(
-    state: *mut c_void,
-    destructor: Option<StateFunction>,
-    _filter: Option<FilterFunction>,
-    _name: Option<NameFunction>,
-) -> Box<CompactionFilterHandle> {
-    // SAFETY: the caller promises it.
-    unsafe { CompactionFilterHandle::new(state, destructor) }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_compactionfilter_destroy(filter: Option<Box<CompactionFilterHandle>>) {
-    run((), || drop(filter));
-}
-
-/// The functions are never called.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
-    state: *mut c_void,
-    destructor: Option<StateFunction>,
-    _create: Option<CreateFilterFunction>,
-    _name: Option<NameFunction>,
-) -> Box<CompactionFilterHandle> {
-    // SAFETY: the caller promises it.
-    unsafe { CompactionFilterHandle::new(state, destructor) }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_compactionfilterfactory_destroy(
-    factory: Option<Box<CompactionFilterHandle>>,
-) {
-    run((), || drop(factory));
-}
-
-/// There are no contexts, because no factory is called.
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_compactionfiltercontext_is_full_compaction(_context: *const c_void) -> u8 {
-    0
-}
-
-/// As `rocksdb_compactionfiltercontext_is_full_compaction`.
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_compactionfiltercontext_is_manual_compaction(_context: *const c_void) -> u8 {
-    0
 }

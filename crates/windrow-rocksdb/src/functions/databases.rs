@@ -101,7 +101,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open(
 
 /// The column families that an open names, as the caller passes them.
 #[derive(Clone, Copy)]
-struct Families<'a> {
+pub(super) struct Families<'a> {
     names: &'a [*const c_char],
     options: &'a [Option<&'a OpenOptions>],
     /// In seconds; none for no times to live.
@@ -113,7 +113,7 @@ struct Families<'a> {
 impl<'a> Families<'a> {
     /// # Safety
     /// The arrays have `count` elements.
-    unsafe fn new(
+    pub(super) unsafe fn new(
         count: c_int,
         names: *const *const c_char,
         options: *const Option<&'a OpenOptions>,
@@ -132,7 +132,7 @@ impl<'a> Families<'a> {
 
     /// # Safety
     /// The names are text.
-    unsafe fn list(self) -> Result<Vec<FamilyOptions<'a>>> {
+    pub(super) unsafe fn list(self) -> Result<Vec<FamilyOptions<'a>>> {
         let family = |(position, (&name, &options)): (usize, (&*const c_char, &Option<_>))| {
             let ttl = self.ttls.get(position);
             Ok(FamilyOptions {
@@ -144,6 +144,18 @@ impl<'a> Families<'a> {
         };
         let pairs = self.names.iter().zip(self.options);
         pairs.enumerate().map(family).collect()
+    }
+
+    /// Makes the handles.
+    ///
+    /// # Safety
+    /// The array of handles is as long as that of the names.
+    pub(super) unsafe fn give(self, opened: Vec<Arc<Family>>) {
+        // SAFETY: the caller promises the array.
+        let handles = unsafe { outputs(self.handles, opened.len()) };
+        for (handle, family) in handles.iter_mut().zip(opened) {
+            handle.write(Some(FamilyHandle::new(family)));
+        }
     }
 }
 
@@ -164,10 +176,7 @@ unsafe fn open_families(
         let named = unsafe { families.list()? };
         let (database, opened) = Database::open(path, options, &named, access)?;
         // SAFETY: the caller promises the array.
-        let handles = unsafe { outputs(families.handles, opened.len()) };
-        for (handle, family) in handles.iter_mut().zip(opened) {
-            handle.write(Some(FamilyHandle::new(family)));
-        }
+        unsafe { families.give(opened) };
         Ok(Some(Box::new(database)))
     })
 }

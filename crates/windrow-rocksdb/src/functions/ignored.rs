@@ -27,10 +27,11 @@ macro_rules! ignored_options {
 ignored_options! {
     rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(usize, usize, f64);
     rocksdb_options_compaction_readahead_size(usize);
-    rocksdb_options_enable_statistics();
     rocksdb_options_optimize_level_style_compaction(u64);
     rocksdb_options_optimize_universal_style_compaction(u64);
     rocksdb_options_prepare_for_bulk_load();
+    rocksdb_options_set_WAL_size_limit_MB(u64);
+    rocksdb_options_set_WAL_ttl_seconds(u64);
     rocksdb_options_set_advise_random_on_open(u8);
     rocksdb_options_set_allow_concurrent_memtable_write(u8);
     rocksdb_options_set_allow_ingest_behind(u8);
@@ -111,7 +112,6 @@ ignored_options! {
     rocksdb_options_set_row_cache(*const c_void);
     rocksdb_options_set_skip_stats_update_on_db_open(u8);
     rocksdb_options_set_soft_pending_compaction_bytes_limit(usize);
-    rocksdb_options_set_statistics_level(c_int);
     rocksdb_options_set_stats_dump_period_sec(c_uint);
     rocksdb_options_set_stats_persist_period_sec(c_uint);
     rocksdb_options_set_table_cache_numshardbits(c_int);

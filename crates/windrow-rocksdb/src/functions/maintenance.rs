@@ -13,7 +13,7 @@ use crate::dynamic_options;
 /// Flushes all column families: Windrow has one log for all, and a flush of some would free none of it. The call waits.
 fn flush(database: Option<&Database>, errptr: ErrorPointer<'_>) {
     run_with(errptr, (), || {
-        given(database, "database")?.shared.db.flush()
+        given(database, "database")?.shared.db().flush()
     });
 }
 
@@ -49,7 +49,7 @@ extern "C" fn rocksdb_flush_wal(database: Option<&Database>, syncs: u8, errptr: 
         if syncs == 0 {
             return Ok(());
         }
-        database.shared.db.persist()
+        database.shared.db().persist()
     });
 }
 
@@ -243,7 +243,7 @@ unsafe fn set_options(
             .map(pair)
             .collect::<Result<Vec<_>>>()?;
         let database = given(database, "database")?;
-        dynamic_options::set(&database.shared.db, place.of(database)?, &pairs)
+        dynamic_options::set(&database.shared.db(), place.of(database)?, &pairs)
     });
 }
 
@@ -256,7 +256,7 @@ for_families!(rocksdb_set_options, rocksdb_set_options_cf: set_options(
 fn checkpoint_of(database: Option<&Database>, errptr: ErrorPointer<'_>) -> Option<Box<Db>> {
     run_with(errptr, None, || {
         let database = given(database, "database")?;
-        Ok(Some(Box::new(database.shared.db.clone())))
+        Ok(Some(Box::new(database.shared.db().into_owned())))
     })
 }
 

@@ -128,7 +128,7 @@ extern "C" fn rocksdb_approximate_memory_usage_create(
         let consumers = given(consumers, "consumers")?;
         let mut usage = MemoryUsage::default();
         for database in consumers.databases.iter().filter_map(Weak::upgrade) {
-            let memory = database.db.memory();
+            let memory = database.db().memory();
             usage.memtables += memory.memtables;
             usage.tables += memory.tables;
         }
@@ -182,7 +182,7 @@ fn metadata(database: Option<&Database>, place: Place<'_>) -> Option<Box<FamilyM
     run(None, || {
         let database = database?;
         let family = place.of(database).ok()?;
-        let stats = database.shared.db.stats();
+        let stats = database.shared.db().stats();
         let levels = &properties::of_family(&stats, family)?.levels;
         Some(Box::new(FamilyMetadata {
             name: family.name.clone(),
@@ -234,55 +234,8 @@ extern "C" fn rocksdb_column_family_metadata_get_name(
     })
 }
 
-/// Statistics stay off: there are no counts.
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_options_statistics_get_ticker_count(
-    _options: *const c_void,
-    _ticker: u32,
-) -> u64 {
-    0
-}
-
-/// As `rocksdb_options_statistics_get_ticker_count`: null.
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_options_statistics_get_string(_options: *const c_void) -> *mut c_char {
-    null_mut()
-}
-
-/// The histogram stays empty.
-#[unsafe(no_mangle)]
-extern "C" fn rocksdb_options_statistics_get_histogram_data(
-    _options: *const c_void,
-    _histogram: u32,
-    _data: *mut c_void,
-) {
-}
-
 handles! {
-    rocksdb_statistics_histogram_data_create, rocksdb_statistics_histogram_data_destroy: Unused;
     rocksdb_perfcontext_create, rocksdb_perfcontext_destroy: Unused;
-}
-
-/// Defines functions that return a number of an empty histogram.
-macro_rules! histogram {
-    ($($name:ident: $type:ty;)*) => {
-        $(#[unsafe(no_mangle)]
-        extern "C" fn $name(_data: *const c_void) -> $type {
-            <$type>::default()
-        })*
-    };
-}
-
-histogram! {
-    rocksdb_statistics_histogram_data_get_average: f64;
-    rocksdb_statistics_histogram_data_get_count: u64;
-    rocksdb_statistics_histogram_data_get_max: f64;
-    rocksdb_statistics_histogram_data_get_median: f64;
-    rocksdb_statistics_histogram_data_get_min: f64;
-    rocksdb_statistics_histogram_data_get_p95: f64;
-    rocksdb_statistics_histogram_data_get_p99: f64;
-    rocksdb_statistics_histogram_data_get_std_dev: f64;
-    rocksdb_statistics_histogram_data_get_sum: u64;
 }
 
 /// No thread counts what it does.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use windrow_ffi::calls::run;
 use windrow_ffi::setters;
 
-use super::callbacks::{
-    CompactionFilterHandle, Comparator, LoggerHandle, MergeOperatorHandle, SliceTransform,
-};
+use super::callbacks::{Comparator, LoggerHandle, MergeOperatorHandle, SliceTransform};
+use super::filters::{FilterFactory, FilterHandle};
 use crate::cache::Cache;
 use crate::options::OpenOptions;
 
@@ -24,8 +23,6 @@ extern "C" fn rocksdb_options_create_copy(options: Option<&OpenOptions>) -> Box<
         Box::new(options.cloned().unwrap_or_default())
     })
 }
-
-const FILTERS: &str = "compaction filters of callers in C are not supported";
 
 setters! {
     rocksdb_options_set_create_if_missing(options: OpenOptions, value: u8) {
@@ -59,17 +56,13 @@ setters! {
     }
 
     /// The filter stays with its caller.
-    rocksdb_options_set_compaction_filter(options: OpenOptions, filter: Option<&CompactionFilterHandle>) {
-        if filter.is_some() {
-            options.unsupported = Some(FILTERS);
-        }
+    rocksdb_options_set_compaction_filter(options: OpenOptions, filter: Option<&FilterHandle>) {
+        options.filter = filter.map(|handle| Arc::clone(&handle.filter));
     }
 
-    /// The options own the factory from now on.
-    rocksdb_options_set_compaction_filter_factory(options: OpenOptions, factory: Option<Box<CompactionFilterHandle>>) {
-        if factory.is_some() {
-            options.unsupported = Some(FILTERS);
-        }
+    /// The options own the factory from now on. A filter goes before a factory.
+    rocksdb_options_set_compaction_filter_factory(options: OpenOptions, factory: Option<Box<FilterFactory>>) {
+        options.filter_factory = factory.map(|factory| factory.filter);
     }
 
     rocksdb_options_set_write_buffer_size(options: OpenOptions, bytes: usize) {
