@@ -179,9 +179,10 @@ fn seeks_agree_with_a_sorted_map() {
                     now.remove(&key);
                 }
             }
-            7 if step % 40 == 0 => engine
-                .rotate(std::slice::from_ref(&queue.keyspace))
-                .unwrap(),
+            7 if step % 40 == 0 => {
+                let keyspace = std::slice::from_ref(&queue.keyspace);
+                engine.rotate(keyspace).unwrap();
+            }
             8 => {
                 let sequence = engine.visible.load(Ordering::Acquire);
                 let at = SnapshotPoint {
