@@ -20,15 +20,9 @@ use crate::vfs::Vfs;
 
 use super::edit::{Edit, Record};
 use super::names::FileName;
+use super::position::ManifestPosition;
 use super::state::ManifestState;
 use super::store::{Current, read_current};
-
-/// A place in the manifests of a database: a manifest, and an offset in it. Later ones are greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct ManifestPosition {
-    pub(crate) number: u64,
-    pub(crate) offset: u64,
-}
 
 /// The keyspaces whose files have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! begins with a snapshot; the file `CURRENT` names the current log.
 //!
 //! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable,
-//! a [`follower`] reads them back ([`salvage`] if they are damaged), [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
+//! a [`follower`] reads them back from any [`position`] ([`salvage`] if they are damaged), [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
 //! [`values`] for the value files, and [`changes`] is its part for consumers of the change feed, with
@@ -27,6 +27,7 @@ mod level;
 pub(crate) mod names;
 mod new_folder;
 mod obsolete;
+mod position;
 mod reference_changes;
 mod salvage;
 mod state;
@@ -41,12 +42,13 @@ pub(crate) use change_records::{ChangeEvent, ConsumerState, KeptLog};
 pub(crate) use changes::ChangeState;
 pub(crate) use contradiction::Contradiction;
 pub(crate) use edit::{Edit, Record};
-pub(crate) use follower::{ChangedKeyspaces, ManifestFollower, ManifestPosition, read_manifest};
+pub(crate) use follower::{ChangedKeyspaces, ManifestFollower, read_manifest};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};
 pub(crate) use new_folder::NewFolder;
 pub(crate) use obsolete::Obsolete;
+pub(crate) use position::ManifestPosition;
 pub(crate) use reference_changes::ReferenceChanges;
 pub(crate) use salvage::read_edits;
 pub(crate) use state::ManifestState;

@@ -22,8 +22,8 @@ use crate::log::{HEADER_BYTES, LogWriter};
 use crate::vfs::{self, OpenMode, Vfs};
 
 use super::edit::Edit;
-use super::follower::ManifestPosition;
 use super::names::FileName;
+use super::position::ManifestPosition;
 use super::state::ManifestState;
 
 /// A manifest below this size is not rolled over.

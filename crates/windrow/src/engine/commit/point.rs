@@ -10,8 +10,8 @@
 //!   and until the point is made no other thread flushes, ingests, or changes which keyspaces there are.
 //! - I2: No file that the last point needs is removed or changed before the next one
 //!   ([`leased_files`](crate::engine::leased_files)). Table files grow behind the bytes that it needs.
-//! - I3: A copy has files of a state that is no later than the last point. Otherwise an open would append to table files that the
-//!   copy shares, where the copy has entries of later merges.
+//! - I3: A copy has files of a state that is no later than the last point. Otherwise an open would append to table files of which the
+//!   copy has links, where the copy has entries of later merges.
 //! - I4: A new manifest begins at a point only.
 //!
 //! Concurrency: any thread. Writers go on; ingestions and changes of keyspaces wait until the point is made.
