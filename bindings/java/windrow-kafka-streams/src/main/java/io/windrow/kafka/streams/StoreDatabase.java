@@ -103,11 +103,12 @@ final class StoreDatabase implements AutoCloseable {
                 discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted", kind.isLogged());
             }
         } catch (WindrowException error) {
-            if (error.code() != ErrorCode.CORRUPTION && Files.exists(folder.resolve(CURRENT))) {
+            boolean isOfOthers = error.code() == ErrorCode.INVALID_ARGUMENT && !Files.exists(folder.resolve(CURRENT));
+            if (error.code() != ErrorCode.CORRUPTION && !isOfOthers) {
                 close();
                 throw error;
             }
-            discard("it has no sound database: " + error.getMessage(), kind.isExpendable());
+            discard((isOfOthers ? "it has other files: " : "it is damaged: ") + error.getMessage(), kind.isExpendable());
         } catch (UncheckedIOException error) {
             discard("its state cannot be read: " + error.getMessage(), kind.isExpendable());
         } catch (RuntimeException error) {
