@@ -61,14 +61,14 @@ if has_sanitizers "$CC"; then
     "$CC" "${options[@]}" "${sanitizers[@]}" "$here/test.c" -o "$work/sanitized" "${shared[@]}"
     run sanitized
 else
-    echo "skipped: sanitizers: $CC has none"
+    skipped "sanitizers: $CC has none"
 fi
 if command -v valgrind >/dev/null; then
     cp "$work/shared" "$work/memory"
     run memory valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect \
         --errors-for-leak-kinds=definite,indirect
 else
-    echo "skipped: valgrind is not here"
+    skipped "valgrind is not here"
 fi
 
 "$CC" "${options[@]}" "$here/history.c" -o "$work/history" "${shared[@]}"
