@@ -226,6 +226,7 @@ func TestAnEndedContextEndsAScanOfATransaction(t *testing.T) {
 	db, main := opened(t, nil)
 	put(t, main, "a", "1", "b", "2", "c", "3")
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	transaction, err := db.BeginLocking(ctx)
 	check(t, err)
 	defer transaction.Rollback()
