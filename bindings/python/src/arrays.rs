@@ -17,7 +17,7 @@ use windrow::Cursor;
 
 use crate::buffers::Value;
 use crate::errors::invalid_argument;
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, detached};
 
 /// A chunk ends at the row with which a column has this many bytes.
 const COLUMN_BYTES: usize = 64 << 20;

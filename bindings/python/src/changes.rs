@@ -19,7 +19,7 @@ use windrow::{BatchEntry, BatchWrite};
 
 use crate::buffers::{Seconds, to_bytes};
 use crate::errors::{invalid_argument, raised};
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, call, detached};
 
 /// The longest step of a wait.
 const STEP: Duration = Duration::from_millis(100);
