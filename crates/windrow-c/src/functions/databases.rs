@@ -198,11 +198,21 @@ pub(super) fn text_of(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     write: impl FnOnce(&Db) -> serde_json::Result<String>,
 ) -> i32 {
+    written(result, error, || {
+        Ok(write(&given(database, "database")?.db))
+    })
+}
+
+/// Gives text to the caller.
+pub(super) fn written(
+    result: Option<&mut MaybeUninit<*mut c_char>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+    write: impl FnOnce() -> Result<serde_json::Result<String>>,
+) -> i32 {
     // Nobody would free text for which there is no result.
     let is_wanted = result.is_some();
     call_for(result, null_mut(), error, || {
-        let db = &given(database, "database")?.db;
-        let text = write(db).map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
+        let text = write()?.map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
         if !is_wanted {
             return Ok(null_mut());
         }
