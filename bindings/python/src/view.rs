@@ -286,12 +286,8 @@ impl View {
         Ok(found.into_any())
     }
 
-    fn __contains__(&self, py: Python<'_>, key: Bound<'_, PyAny>) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, key: Input<'_>) -> PyResult<bool> {
         let reader = self.reader(py)?;
-        // As in a dict: what cannot be a key is none.
-        let Ok(key) = key.extract::<Input<'_>>() else {
-            return Ok(false);
-        };
         let key = self.scope.key(key.as_slice());
         Ok(self.scope.contains(&key) && call(py, || reader.contains_key(&key))?)
     }

@@ -110,7 +110,9 @@ def test_the_collector_of_garbage_may_close_the_iterator_that_makes_an_object(db
                 Closing(iterator)
                 gc.enable()
                 gc.set_threshold(1)
-                assert step(iterator)
+                # The collector may come before the step, within it or after it.
+                with contextlib.suppress(windrow.ClosedError):
+                    assert step(iterator)
                 gc.set_threshold(*threshold)
                 gc.disable()
                 gc.collect()

@@ -177,7 +177,8 @@ abstract class AbstractStore implements StateStore {
     final void beforeWrite() {
         checkOpen();
         watch();
-        if (transactions != null && transactions.isCommitted() && database.hasUncommitted()) {
+        boolean hasUncommitted = database.hasUncommitted();
+        if (transactions != null && transactions.isCommitted(hasUncommitted) && hasUncommitted) {
             Long offset = transactions.acknowledgedOffset();
             if (offset != null) {
                 Map<TopicPartition, Long> offsets = Map.of(transactions.changelog(), offset);
@@ -201,7 +202,8 @@ abstract class AbstractStore implements StateStore {
         }
         watch();
         // Kafka also asks for a commit before it wipes a task whose transaction has failed.
-        if (transactions != null && database.hasUncommitted() && !transactions.isCommitted()) {
+        boolean hasUncommitted = database.hasUncommitted();
+        if (transactions != null && !transactions.isCommitted(hasUncommitted) && hasUncommitted) {
             LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);
             return;
         }

@@ -217,6 +217,10 @@ final class StoreDatabase implements AutoCloseable {
         database.write(batch);
         if (!hasUncommitted) {
             committed(state.committed(offsets, position, streamTime, sequence));
+            // Kafka commits no global store until all of it is restored.
+            if (isDue()) {
+                persist();
+            }
         }
     }
 
