@@ -49,7 +49,7 @@ def test_the_methods_of_a_dict_do_what_those_of_a_dict_do(keyspace):
             each.pop(b"b", 1, 2)
         assert (b"a", b"1") in each.items() and (b"a", b"2") not in each.items()
         assert b"a" in each.keys() and b"b" not in each.keys()
-        assert 5 not in each and "a" not in each and 5 not in each.keys() and (5, b"1") not in each.items()
+        assert (5, b"1") not in each.items()
         assert each.keys() & {b"a", b"x"} == {b"a"} == {b"a", b"x"} & each.keys()
         assert each.keys() | [b"x"] == {b"a", b"c", b"d", b"x"} == {b"x"} | each.keys()
         assert each.keys() - {b"a"} == {b"c", b"d"} and {b"a", b"x"} - each.keys() == {b"x"}

@@ -10,8 +10,7 @@ use windrow_ffi::{given, text};
 use super::bytes::{
     Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, elements, expiry_of, spaces,
 };
-use super::calls::{call, call_for, guard};
-use super::databases::written;
+use super::calls::{call, call_for, guard, written};
 use super::errors::Error;
 use super::options::durability;
 use super::snapshots::Snapshot;
