@@ -112,7 +112,7 @@ impl Iterator {
         let taken = self.step(py, &mut state, direction);
         drop(state);
         match taken {
-            Ok(taken) => taken.map(|entry| self.object(py, entry)).transpose(),
+            Ok(taken) => taken.map(|entry| Self::object(py, entry)).transpose(),
             Err(failure) => Err(failure.exception(py)),
         }
     }
@@ -156,7 +156,7 @@ impl Iterator {
         }
     }
 
-    fn object<'py>(&self, py: Python<'py>, taken: Taken<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn object<'py>(py: Python<'py>, taken: Taken<'py>) -> PyResult<Bound<'py, PyAny>> {
         match (taken.key, taken.value) {
             (Some(key), Some(value)) => Ok(PyTuple::new(py, [key, value])?.into_any()),
             (Some(part), None) | (None, Some(part)) => Ok(part.into_any()),
@@ -217,7 +217,7 @@ impl Iterator {
         }
         let entries = PyList::empty(py);
         for entry in taken {
-            entries.append(self.object(py, entry)?)?;
+            entries.append(Self::object(py, entry)?)?;
         }
         Ok(entries)
     }
