@@ -31,11 +31,11 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) files_max: u64,
     /// How many files of transient logs there are.
     pub(crate) transient_files: u64,
-    /// See [`Tree::oldest_reader`](Tree::oldest_reader).
+    /// See [`Tree::oldest_reader`].
     pub(crate) oldest_reader: SequenceNumber,
-    /// See [`Tree::is_idle`](Tree::is_idle).
+    /// See [`Tree::is_idle`].
     pub(crate) is_idle: bool,
-    /// See [`Tree::pinned_above`](Tree::pinned_above).
+    /// See [`Tree::pinned_above`].
     pub(crate) pinned_above: u64,
     /// The value logs, and the GC outputs that replace some of them.
     pub(crate) logs: Vec<LogSummary>,
