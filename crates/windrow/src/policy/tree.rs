@@ -4,11 +4,10 @@
 //! for the files that overlap some keys, and for bounds of neighbouring files: a *chunk*. It looks at the files of a
 //! chunk only if the bounds do not exclude all of them.
 //!
-//! The engine answers from sums that its versions keep for each level and chunk. A
-//! [`TreeSummary`](super::TreeSummary) is a list of files;
-//! tests and the simulation use it. It answers with one chunk for each level, without bounds. The plans are the same,
-//! except in trees with values in transient logs: there the engine estimates what a level pins, and compares the cost
-//! of a neighbour with the mean of its chunk, not of its level.
+//! The engine answers from sums that its versions keep for each level and chunk. Tests and the simulation use a list of
+//! files, the [`TreeSummary`](super::TreeSummary). It answers with one chunk for each level, without bounds. The plans
+//! are the same, except in trees with values in transient logs: there the engine estimates what a level pins, and
+//! compares the cost of a neighbour with the mean of its chunk, not of its level.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -172,7 +171,7 @@ pub(crate) enum Sum {
 
 impl Sum {
     /// Each of them, in the order of their numbers.
-    pub(super) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Bytes,
         Self::HeldBytes,
         Self::KeptBytes,

@@ -1,7 +1,7 @@
-//! A tree as a list of all its files: what tests and the simulation show the policy.
+//! A tree as a list of all its files. Tests and the simulation plan with it, and filters are allocated to it.
 //!
-//! Owns [`TreeSummary`]. A plan asks for the sums over a level many times, so each level remembers them until one of its
-//! files changes.
+//! Owns [`TreeSummary`]. A plan asks for the sums over a level many times, so each level remembers them until somebody
+//! takes its files to change them.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -43,7 +43,7 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) moved: MovedValues,
 }
 
-/// The files of one level. Whoever takes them to change them lets it forget its sums.
+/// The files of one level, and their sums once somebody has asked for one.
 #[derive(Debug, Clone)]
 pub(crate) struct LevelFiles<K> {
     files: Vec<FileSummary<K>>,
@@ -56,6 +56,15 @@ struct LevelSums {
     all: [u64; Sum::ALL.len()],
     idle: [u64; Sum::ALL.len()],
 }
+
+/// The number of a sum is its place.
+const _: () = {
+    let mut place = 0;
+    while place < Sum::ALL.len() {
+        assert!(Sum::ALL[place] as usize == place);
+        place += 1;
+    }
+};
 
 impl LevelSums {
     fn of<K: Clone>(files: &[FileSummary<K>]) -> Self {

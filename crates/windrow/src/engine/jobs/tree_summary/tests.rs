@@ -211,18 +211,6 @@ fn listed<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [
     tree
 }
 
-const SUMS: [Sum; 9] = [
-    Sum::Bytes,
-    Sum::HeldBytes,
-    Sum::KeptBytes,
-    Sum::PinnedBytes,
-    Sum::LogBytes,
-    Sum::LogicalBytes,
-    Sum::CutBytes,
-    Sum::Entries,
-    Sum::Tombstones,
-];
-
 fn check<'k>(
     kept: &dyn Tree<&'k [u8]>,
     listed: &dyn Tree<&'k [u8]>,
@@ -231,7 +219,7 @@ fn check<'k>(
     prop_assert_eq!(kept.depth(), listed.depth());
     for level in 0..kept.depth() {
         prop_assert_eq!(kept.len(level), listed.len(level));
-        for of in SUMS {
+        for of in Sum::ALL {
             prop_assert_eq!(kept.sum(level, of), listed.sum(level, of));
             if level > 0 {
                 prop_assert_eq!(kept.idle_sum(level, of), listed.idle_sum(level, of));
