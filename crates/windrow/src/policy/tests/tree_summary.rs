@@ -13,7 +13,7 @@ fn check(tree: &TreeSummary<u32>) {
         let idle = idle
             .iter()
             .map(|&position| tree.sum_within(1, position..position + 1, of));
-        assert_eq!(tree.idle_sum(1, of), idle.sum());
+        assert_eq!(tree.idle_sum(1, of), idle.sum::<u64>());
     }
 }
 
