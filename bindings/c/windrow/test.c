@@ -8,15 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../check.h"
 #include "windrow.h"
-
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
 
 /* Runs a call with the error `error`, which must be none. */
 #define OK(call)                                                                                 \

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use windrow::{Durability, Result, View};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{given, text};
 
 use super::bytes::{
@@ -36,7 +37,7 @@ impl Keyspace {
         read: impl FnOnce(&View) -> Result<R>,
     ) -> Result<R> {
         let keyspace = Self::given(keyspace)?;
-        match snapshot {
+        match check(snapshot) {
             None => read(keyspace),
             Some(snapshot) => read(&keyspace.at(&snapshot.0)?),
         }
@@ -46,7 +47,7 @@ impl Keyspace {
 /// Frees the handle of a keyspace. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_free(keyspace: Option<Box<Keyspace>>) {
-    guard((), || drop(keyspace));
+    guard((), || drop(take(keyspace)));
 }
 
 /// Gives the keyspace another name. All its handles go on.
@@ -198,7 +199,7 @@ pub unsafe extern "C" fn windrow_get(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { key.get()? };
         let found = Keyspace::read(keyspace, snapshot, |view| view.get_pinned(key))?;
-        Ok(found.map(|value| Box::new(Value(Holder::Pinned(value)))))
+        Ok(found.map(|value| give(Value(Holder::Pinned(value)))))
     })
 }
 
@@ -243,7 +244,7 @@ pub unsafe extern "C" fn windrow_multi_get(
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let found = Keyspace::read(keyspace, snapshot, |view| view.multi_get(&keys))?;
         for (value, found) in values.iter_mut().zip(found) {
-            value.write(found.map(|found| Box::new(Value(Holder::Copied(found)))));
+            value.write(found.map(|found| give(Value(Holder::Copied(found)))));
         }
         Ok(())
     })
@@ -297,7 +298,7 @@ pub unsafe extern "C" fn windrow_take(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { key.get()? };
         let taken = Keyspace::given(keyspace)?.fetch_remove(key)?;
-        Ok(taken.map(|value| Box::new(Value(Holder::Copied(value)))))
+        Ok(taken.map(|value| give(Value(Holder::Copied(value)))))
     })
 }
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 use windrow::{
     Durability, Error as WindrowError, ErrorKind, Isolation, PreparedTransaction, Result, Savepoint,
 };
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::transaction::TransactionAndCursors;
-use windrow_ffi::{given, text};
+use windrow_ffi::{given, not_null, text};
 
 use super::bytes::{Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, expiry_of};
 use super::calls::{call, call_for, guard};
@@ -71,7 +72,7 @@ impl Drop for Transaction {
 
 impl Transaction {
     fn new(database: &Database, transaction: windrow::Transaction) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             shared: Rc::new(Shared(RefCell::new(Some(TransactionAndCursors::new(
                 transaction,
             ))))),
@@ -170,7 +171,7 @@ pub unsafe extern "C" fn windrow_transaction_get(
                 ))),
             },
         )?;
-        Ok(found.map(|value| Box::new(Value(Holder::Copied(value)))))
+        Ok(found.map(|value| give(Value(Holder::Copied(value)))))
     })
 }
 
@@ -334,7 +335,7 @@ pub extern "C" fn windrow_transaction_commit(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let transaction = given(transaction, "transaction")?;
+        let transaction = not_null(take(transaction), "transaction")?;
         let durability = self::durability(durability, transaction.durability)?;
         let ended = transaction.shared.end();
         ended.map_or(Ok(()), |ended| ended.commit(durability))
@@ -344,7 +345,7 @@ pub extern "C" fn windrow_transaction_commit(
 /// Discards the writes of the transaction, and frees it. Its cursors return `WINDROW_CLOSED` from now on. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transaction>>) {
-    guard((), || drop(transaction));
+    guard((), || drop(take(transaction)));
 }
 
 /// Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
@@ -358,7 +359,7 @@ pub unsafe extern "C" fn windrow_transaction_prepare(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let transaction = given(transaction, "transaction")?;
+        let transaction = not_null(take(transaction), "transaction")?;
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "name")? };
         let ended = transaction.shared.end();
