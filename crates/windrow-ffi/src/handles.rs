@@ -10,6 +10,11 @@
 //!
 //! Concurrency: the list has a lock, which no other one is taken under.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "no model replaces the locks of this crate"
+)]
+
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::process::abort;
@@ -113,7 +118,11 @@ fn address<T>(handle: &T) -> usize {
 }
 
 /// Ends the process if what is `found` in the list for a handle is not its type.
-#[expect(clippy::print_stderr, reason = "the process ends without an error")]
+#[expect(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "the program is broken, in a build for its developers"
+)]
 fn expect<T: 'static>(handle: &T, found: Option<&Kind>) {
     let expected = Kind::of::<T>();
     let what = match found {

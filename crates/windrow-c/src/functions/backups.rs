@@ -22,7 +22,7 @@ use super::errors::{Error, code_of};
 pub struct Backups(windrow::backup::Backups);
 
 impl Backups {
-    fn given(backups: Option<&Self>) -> Result<&windrow::backup::Backups> {
+    pub(super) fn given(backups: Option<&Self>) -> Result<&windrow::backup::Backups> {
         Ok(&given(backups, "backups")?.0)
     }
 }

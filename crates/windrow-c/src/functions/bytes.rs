@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::null;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use windrow::{Error as WindrowError, Expiry, PinnedValue, Result};
 use windrow_ffi::handles::{check, take};
@@ -123,6 +123,17 @@ pub unsafe extern "C" fn windrow_text_free(text: *mut c_char) {
 pub const WINDROW_EXPIRY_ABSENT: u64 = 0;
 /// The entry stays until it is removed or replaced.
 pub const WINDROW_EXPIRY_NEVER: u64 = u64::MAX;
+
+/// When an entry expires, for Rust.
+pub(super) fn expiry_from(milliseconds: u64) -> Result<Expiry> {
+    match milliseconds {
+        WINDROW_EXPIRY_NEVER => return Ok(Expiry::Never),
+        WINDROW_EXPIRY_ABSENT => None,
+        _ => SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)),
+    }
+    .map(Expiry::At)
+    .ok_or_else(|| WindrowError::invalid_argument("no entry expires at that time"))
+}
 
 /// When an entry expires, for C; `None` for one that does not exist.
 pub(super) fn expiry_of(expiry: Option<Expiry>) -> u64 {

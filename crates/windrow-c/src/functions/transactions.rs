@@ -17,7 +17,7 @@ use super::bytes::{Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, expiry_of
 use super::calls::{call, call_for, guard};
 use super::databases::{Database, text_of};
 use super::errors::Error;
-use super::keyspaces::Keyspace;
+use super::keyspaces::{Keyspace, read_many};
 use super::options::durability;
 
 /// A transaction. One thread at a time uses it and its cursors.
@@ -172,6 +172,28 @@ pub unsafe extern "C" fn windrow_transaction_get(
             },
         )?;
         Ok(found.map(|value| give(Value(Holder::Copied(value)))))
+    })
+}
+
+/// The values of `count` keys as the transaction sees them, as `windrow_multi_get` reads them. They are reads without an
+/// intent. Free each value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_multi_get(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    keys: *const Bytes,
+    values: *mut MaybeUninit<Option<Box<Value>>>,
+    count: usize,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let read = |keys: &[&[u8]]| {
+            with(transaction, keyspace, |transaction, keyspace| {
+                transaction.multi_get(keyspace, keys)
+            })
+        };
+        // SAFETY: the caller promises the arrays.
+        unsafe { read_many(keys, values, count, read) }
     })
 }
 
