@@ -50,14 +50,14 @@ static class Program {
 
     static void Move(DB db) {
         db.Write(new WriteBatch().Put("d", "4").Delete("a").Put("e", "5"));
-        db.Write(new WriteOptions { Sync = true }, new WriteBatch().Put("ä", "umlaut"));
+        db.Write(new WriteOptions { Sync = true }, new WriteBatch().Put("\u00e4", "umlaut"));
         var dropped = new WriteBatch().Put("f", "6");
         dropped.Clear();
         db.Write(dropped);
-        Equal("c=3 d=4 e=5 ä=umlaut", Entries(db));
+        Equal("c=3 d=4 e=5 \u00e4=umlaut", Entries(db));
         using (var iterator = new Iterator(db, null)) {
             iterator.SeekToLast();
-            Equal("ä", iterator.Key);
+            Equal("\u00e4", iterator.Key);
             iterator.Previous();
             Equal("5", iterator.Value);
             iterator.Seek("cc");
@@ -94,7 +94,7 @@ static class Program {
         }
         Fails("there is a database", () => DB.Open(options, folder));
         DB.Repair(new Options(), folder);
-        using (var db = DB.Open(new Options(), folder)) Equal("c=3 d=4 e=5 ä=umlaut", Entries(db));
+        using (var db = DB.Open(new Options(), folder)) Equal("c=3 d=4 e=5 \u00e4=umlaut", Entries(db));
         DB.Destroy(new Options(), folder);
         // What nobody has disposed of is freed by finalizers.
         GC.Collect();
