@@ -4,7 +4,7 @@
 //! # Safety argument
 //! - [`ErrorPointer`] has the form of a pointer in C and no constructor, so each comes from a caller in C. The caller
 //!   promises null, or a pointer to null or to memory of `malloc`.
-//! - A [`Destructor`] and an [`Order`] are made of a state and a function which the caller has passed together. The caller
+//! - A [`Destructor`] and an order of [`key_order`] are made of a state and a function which the caller has passed together. The caller
 //!   promises that the function does not unwind, and that any thread may use the state.
 //! - [`Lent`] is an address, which this file never reads.
 //!
