@@ -41,6 +41,11 @@ libraries() {
     WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
 }
 
+# checks_handles LIBRARY: whether the library has debug assertions, and so ends a program that uses a handle wrongly.
+checks_handles() {
+    grep -q 'what the program passes as' "$WINDROW_LIBRARIES/$1"
+}
+
 warnings=(-std=c11 -pthread -Wall -Wextra -Wpedantic -Werror)
 
 # has_sanitizers CC: whether the compiler has the sanitizers.

@@ -23,4 +23,5 @@ fi
 escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
 sed "s|@PREFIX@|$escaped|; s|@VERSION@|$version|" "$here/windrow.pc.in" >"$prefix/lib/pkgconfig/windrow.pc"
 install -m 644 "$here/windrow-config.cmake" "$prefix/lib/cmake/windrow"
+sed "s|@VERSION@|$version|" "$here/windrow-config-version.cmake.in" >"$prefix/lib/cmake/windrow/windrow-config-version.cmake"
 echo "installed under $prefix"

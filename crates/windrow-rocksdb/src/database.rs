@@ -14,10 +14,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::thread;
 use std::time::Duration;
 
-use windrow::{Batch, Db, Error, Keyspace, PinnedValue, Result, Snapshot, Transaction};
+use windrow::{Batch, Db, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot, Transaction};
 use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
@@ -357,12 +358,27 @@ impl Database {
         families.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no background work is due, after a flush if the program wants one.
-    pub(crate) fn wait_idle(&self, flushes: bool) -> Result<()> {
-        if flushes {
-            self.shared.db().flush()?;
+    /// Waits until no background work is due, after a flush if the program wants one; not longer than the timeout, if it is
+    /// not 0.
+    pub(crate) fn wait_idle(&self, flushes: bool, timeout: Duration) -> Result<()> {
+        let db = self.shared.db().into_owned();
+        let wait = move || {
+            if flushes {
+                db.flush()?;
+            }
+            db.wait_idle()
+        };
+        if timeout.is_zero() {
+            return wait();
         }
-        self.shared.db().wait_idle()
+        let (sender, ended) = mpsc::channel();
+        // It ends with the work, or with the database. Nobody hears a result that comes too late.
+        let waiting = thread::Builder::new().spawn(move || drop(sender.send(wait())));
+        waiting.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+        ended.recv_timeout(timeout).unwrap_or_else(|_| {
+            let message = "background work was still due when the time was over";
+            Err(Error::new(ErrorKind::TimedOut, message))
+        })
     }
 
     /// Makes a copy in a folder that does not exist, as RocksDB demands. The log with the newest entries may be part of it

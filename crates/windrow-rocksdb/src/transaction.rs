@@ -103,6 +103,11 @@ impl Transaction {
         transaction
     }
 
+    /// As a transaction whose commit has failed: with options that Windrow can neither follow nor ignore.
+    pub(crate) fn refuse(&mut self, what: &str) {
+        self.state = State::Failed(ErrorKind::Unsupported, what.to_owned());
+    }
+
     /// The prepared transactions of a database.
     pub(crate) fn prepared(database: &Database) -> Vec<Self> {
         let db = database.shared.db();

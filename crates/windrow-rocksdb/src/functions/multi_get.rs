@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 use windrow::Result;
 use windrow_ffi::calls::{elements, outputs};
-use windrow_ffi::{allocate, bytes, catch, given};
+use windrow_ffi::{allocate, bytes, catch, given, not_null};
 
 use super::data::{PinnableSlice, with_options};
 use super::{FamilyHandle, Place};
@@ -48,11 +48,13 @@ impl<'a> Keys<'a> {
     /// # Safety
     /// The keys have their lengths.
     unsafe fn get(self, position: usize) -> Result<(Place<'a>, &'a [u8])> {
-        let key = given(self.pointers.get(position), "key")?;
-        let length = given(self.lengths.get(position), "length")?;
+        let key = not_null(self.pointers.get(position), "key")?;
+        let length = not_null(self.lengths.get(position), "length")?;
         let place = match self.families {
             None => Place::Default,
-            Some(families) => Place::Family(given(families.get(position), "families")?.as_deref()),
+            Some(families) => {
+                Place::Family(not_null(families.get(position), "families")?.as_deref())
+            }
         };
         // SAFETY: the caller promises the bytes.
         Ok((place, unsafe { bytes(*key, *length)? }))
@@ -85,6 +87,12 @@ impl Outputs<'_> {
         }
     }
 
+    /// How many keys have a place for their value or its error.
+    fn len(&self) -> usize {
+        let (values, lengths) = (self.values.len(), self.lengths.len());
+        self.errors.len().max(values).max(lengths)
+    }
+
     fn put(&mut self, position: usize, found: Result<Option<Vec<u8>>>) {
         let copied = found.and_then(|found| match found {
             None => Ok((null_mut(), 0)),
@@ -114,14 +122,13 @@ fn guard<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 }
 
 /// # Safety
-/// The arrays have `count` elements, and the keys their lengths.
+/// The keys have their lengths.
 unsafe fn read(
-    count: usize,
     keys: Keys<'_>,
     mut outputs: Outputs<'_>,
     read: impl Fn(Place<'_>, &[u8]) -> Result<Option<Vec<u8>>>,
 ) {
-    for position in 0..count {
+    for position in 0..outputs.len() {
         let found = guard(|| {
             // SAFETY: the caller promises the bytes.
             let (place, key) = unsafe { keys.get(position)? };
@@ -136,14 +143,13 @@ unsafe fn read(
 unsafe fn of_database(
     database: Option<&Database>,
     options: Option<&ReadOptions>,
-    count: usize,
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
     with_options(options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
-            read(count, keys, outputs, |place, key| {
+            read(keys, outputs, |place, key| {
                 let database = given(database, "database")?;
                 let found = Database::get(place.of(database)?, key, options)?;
                 Ok(found.map(|value| value.to_vec()))
@@ -171,7 +177,7 @@ macro_rules! multi_gets {
             // SAFETY: see above.
             let outputs = unsafe { Outputs::new(count, values, value_lengths, errors) };
             // SAFETY: see above.
-            unsafe { $of(source, options, count, keys, outputs) };
+            unsafe { $of(source, options, keys, outputs) };
         }
 
         #[unsafe(no_mangle)]
@@ -191,7 +197,7 @@ macro_rules! multi_gets {
             // SAFETY: see above.
             let outputs = unsafe { Outputs::new(count, values, value_lengths, errors) };
             // SAFETY: see above.
-            unsafe { $of(source, options, count, keys, outputs) };
+            unsafe { $of(source, options, keys, outputs) };
         })*
     };
 }
@@ -207,14 +213,13 @@ multi_gets! {
 unsafe fn of_transaction(
     transaction: Option<&Transaction>,
     options: Option<&ReadOptions>,
-    count: usize,
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
     with_options(options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
-            read(count, keys, outputs, |place, key| {
+            read(keys, outputs, |place, key| {
                 let transaction = given(transaction, "transaction")?;
                 let family = place.of(transaction.database())?;
                 transaction.get(family, key, options)
@@ -242,7 +247,7 @@ unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     let values = unsafe { outputs(values, count) };
     // SAFETY: see above.
     let errors = unsafe { outputs(errors, count) };
-    for position in 0..count {
+    for position in 0..errors.len().max(values.len()) {
         let found = guard(|| {
             // SAFETY: see above.
             let (_, key) = unsafe { keys.get(position)? };

@@ -1,5 +1,7 @@
 //! Compaction filters.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,7 +35,7 @@ fn a_filter_knows_whether_the_program_wants_the_compaction() {
     let (database, families) = open_with(folder.path(), &options, &[]).unwrap();
     for _ in 0..4 {
         put(&database, &families[0], "k", "v");
-        database.wait_idle(true).unwrap();
+        database.wait_idle(true, Duration::ZERO).unwrap();
     }
     assert!(others.load(Ordering::Relaxed) > 0);
     assert_eq!(get(&families[0], "k").as_deref(), Some("v"));
