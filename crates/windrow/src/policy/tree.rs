@@ -193,6 +193,8 @@ pub(crate) struct Bounds {
     pub(crate) segments_max: usize,
     /// At least the most visits of a file.
     pub(crate) visits_max: u64,
+    /// At most the fewest bytes of a table.
+    pub(crate) bytes_min: u64,
     /// Of files with several segments: at most the fewest bytes, and at least the largest superseded part.
     pub(crate) segmented_bytes_min: u64,
     pub(crate) superseded_part_max: f64,
@@ -211,6 +213,7 @@ impl Bounds {
         tombstone_part_max: 1.0,
         segments_max: usize::MAX,
         visits_max: u64::MAX,
+        bytes_min: 0,
         segmented_bytes_min: 0,
         superseded_part_max: 1.0,
         may_have_transient: true,

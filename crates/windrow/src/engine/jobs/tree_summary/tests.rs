@@ -244,6 +244,7 @@ fn check<'k>(
                 prop_assert_eq!(kept.cost(level, position).to_bits(), cost.to_bits());
                 prop_assert!(kept.least_cost(level, chunk) <= cost);
                 prop_assert!(file.visits <= bounds.visits_max);
+                prop_assert!(bounds.bytes_min <= file.bytes);
                 prop_assert!(file.segments.len() <= bounds.segments_max);
                 let part = file.tombstones as f64 / file.entries as f64;
                 prop_assert!(part <= bounds.tombstone_part_max);
