@@ -19,6 +19,7 @@ mod common;
 mod compaction_filters;
 mod damaged_files;
 mod dropping;
+mod filters;
 mod full_disk;
 mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
@@ -37,6 +38,7 @@ mod read_only;
 mod repair;
 mod replicas;
 mod secondaries;
+mod small_files;
 mod stalls;
 mod up_to_damage;
 mod value_logs;

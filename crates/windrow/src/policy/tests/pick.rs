@@ -178,7 +178,7 @@ pub(super) fn mediums(medium_in_place: MediumInPlace) -> KeyspaceOptions {
     }
 }
 
-/// A file of less than 8 KiB is small, and a join writes at most 32 KiB. The options say how many KiB a target file has.
+/// The options say how many KiB a target file has. Of 64, one of less than 8 KiB is small, and at most 32 KiB become one.
 const SMALL: &str = "
 small neighbours become one file [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1 4:30-39/1 => consolidate L1 1 2 3 4 over 0-39
 three are no burden [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1 => idle
@@ -188,7 +188,7 @@ a busy one divides them [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1+busy 4:30-39/1 5:4
 a file at least doubles [64] :: | 1:0-9/1 2:10-19/7 3:20-29/1 4:30-39/1 5:40-49/1 => idle
 so the others are joined without it [64] :: | 1:0-9/7 2:10-19/1 3:20-29/1 4:30-39/1 5:40-49/1
     => consolidate L1 2 3 4 5 over 10-49
-a join writes one file [64] :: | 1:0-9/7 2:10-19/7 3:20-29/7 4:30-39/7 5:40-49/7 6:50-59/7
+what becomes one is not cut [64] :: | 1:0-9/7 2:10-19/7 3:20-29/7 4:30-39/7 5:40-49/7 6:50-59/7
     => consolidate L1 1 2 3 4 over 0-39
 values in transient logs count for a quarter where they stay [64] ::
     | 1:0-9/8+apart=8 2:10-19/8+apart=8 3:20-29/8+apart=8 4:30-39/8+apart=8 | | | 9:0-90/800

@@ -1,12 +1,12 @@
-//! Joins: small neighbouring files of a level become one.
+//! Small files: neighbours in a level that are far shorter than its target become one by a consolidation.
 //!
 //! A trivial move keeps a file as it is. Where keys come in order and memtables are flushed while they hold little, a level
-//! would fill with files far below its target. Each of them costs a block on the device, memory, and time at an open,
-//! whatever it holds.
+//! would fill with such files. Each of them costs a block on the device, memory, and a record of the manifest, whatever
+//! it holds.
 //!
-//! I1. No file of a join is more than half of what the join writes. So an entry is rewritten at most as many times as its
-//!     file can double until it is no longer small.
-//! I2. What a join writes is one file: a [cut](crate::policy::output) needs half a target file.
+//! I1. No file is more than half of what such a consolidation writes. So an entry is rewritten at most as many times as
+//!     its file can double until it is no longer small.
+//! I2. What it writes is one file: a [cut](crate::policy::output) needs half a target file. So it leaves less to do.
 
 use super::plan::{Plan, Purpose};
 use super::rewrite::rewrite_files;
@@ -15,17 +15,17 @@ use crate::options::KeyspaceOptions;
 use crate::policy::capacities::target_file_bytes;
 use crate::policy::tree::Tree;
 
-/// A join takes at least this many files: fewer are no burden.
+/// At least this many files become one: fewer are no burden.
 const FILES_MIN: usize = 4;
 
 /// A file is small below a target file divided by this.
 const SMALL_PART: u64 = 8;
 
-/// A join writes at most a target file divided by this.
-const JOINED_PART: u64 = 2;
+/// The one has at most the length of a target file divided by this.
+const WHOLE_PART: u64 = 2;
 
-/// Joins the first neighbours of level `first` or deeper that are small and idle, as many as may become one file.
-pub(super) fn join<K: Ord + Clone>(
+/// Consolidates the first neighbours of level `first` or deeper that are small and idle, as many as may become one.
+pub(super) fn consolidate<K: Ord + Clone>(
     tree: &dyn Tree<K>,
     rules: Rules<'_>,
     options: &KeyspaceOptions,
@@ -44,16 +44,16 @@ pub(super) fn join<K: Ord + Clone>(
             .flat_map(|chunk| tree.chunk(level, chunk))
             .find_map(|from| {
                 let sizes = (from..tree.len(level)).map_while(small);
-                let taken = from..from + joined(sizes, target / JOINED_PART)?;
+                let taken = from..from + count_taken(sizes, target / WHOLE_PART)?;
                 rewrite_files(tree, level, taken, Purpose::Consolidation)
             })
     })
 }
 
 /// How many files with these sizes, from the first on, may become one of at most `bytes_max`: the most that may.
-fn joined(sizes: impl Iterator<Item = u64>, bytes_max: u64) -> Option<usize> {
+fn count_taken(sizes: impl Iterator<Item = u64>, bytes_max: u64) -> Option<usize> {
     let (mut all, mut largest) = (0_u64, 0);
-    let mut joined = None;
+    let mut taken = None;
     for (count, size) in (1..).zip(sizes) {
         all = all.saturating_add(size);
         largest = largest.max(size);
@@ -61,8 +61,8 @@ fn joined(sizes: impl Iterator<Item = u64>, bytes_max: u64) -> Option<usize> {
             break;
         }
         if count >= FILES_MIN && largest <= all / 2 {
-            joined = Some(count);
+            taken = Some(count);
         }
     }
-    joined
+    taken
 }
