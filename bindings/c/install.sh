@@ -2,6 +2,7 @@
 # Installs the header and the libraries of Windrow's C interface under a folder, for pkg-config and CMake.
 #
 # usage: install.sh PREFIX
+makes=yes
 source "$(dirname "$0")/common.sh"
 prefix=${1:?usage: install.sh PREFIX}
 built_here=${WINDROW_LIBRARIES:+no}

@@ -11,7 +11,7 @@ libraries windrow-leveldb
 assembly=/usr/lib/cli/leveldb-sharp-1.2/leveldb-sharp.dll
 mono=(mono)
 compile=(mcs)
-if ! command -v mono mcs >/dev/null || [ ! -e "$assembly" ]; then
+if ! command -v mono >/dev/null || ! command -v mcs >/dev/null || [ ! -e "$assembly" ]; then
     need apt-get dpkg
     system=$work/system
     mkdir "$system"

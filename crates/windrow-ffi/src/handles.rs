@@ -6,9 +6,9 @@
 //! found until another one of its type has its address.
 //!
 //! Invariant: a function uses a handle from C only after [`check`] or [`take`]. A type without a size has no address of its
-//! own, so its handles are not in the list.
+//! own, so its handles are not in the list; nor are the snapshots of RocksDB's interface, which are memory of `malloc`.
 //!
-//! Concurrency: the list has a lock, which no other one is taken under.
+//! Concurrency: the list has a lock, which no other one is taken under, and which is not held when the process ends.
 
 #![expect(
     clippy::disallowed_types,
@@ -18,7 +18,7 @@
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::process::abort;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a C caller passes for a handle.
 pub trait Handle {
@@ -57,8 +57,7 @@ impl<T: 'static> Handle for Box<T> {
 pub fn give<T: 'static>(value: T) -> Box<T> {
     let handle = Box::new(value);
     if is_listed::<T>() {
-        let mut list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-        list.insert(address(&*handle), Kind::of::<T>());
+        locked().insert(address(&*handle), Kind::of::<T>());
     }
     handle
 }
@@ -68,8 +67,8 @@ pub fn check<H: Handle>(handle: Option<H>) -> Option<H> {
     if let Some(handle) = &handle
         && is_listed::<H::Target>()
     {
-        let list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-        expect(handle.target(), list.get(&address(handle.target())));
+        let found = locked().get(&address(handle.target())).copied();
+        expect(handle.target(), found);
     }
     handle
 }
@@ -79,8 +78,8 @@ pub fn take<T: 'static>(handle: Option<Box<T>>) -> Option<Box<T>> {
     if let Some(handle) = &handle
         && is_listed::<T>()
     {
-        let mut list = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-        expect(&**handle, list.remove(&address(&**handle)).as_ref());
+        let found = locked().remove(&address(&**handle));
+        expect(&**handle, found);
     }
     handle
 }
@@ -88,8 +87,12 @@ pub fn take<T: 'static>(handle: Option<Box<T>>) -> Option<Box<T>> {
 /// The handles that callers have, by their address.
 static LIST: Mutex<BTreeMap<usize, Kind>> = Mutex::new(BTreeMap::new());
 
+fn locked() -> MutexGuard<'static, BTreeMap<usize, Kind>> {
+    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A type of handles.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Kind {
     id: TypeId,
     name: &'static str,
@@ -123,10 +126,10 @@ fn address<T>(handle: &T) -> usize {
     clippy::disallowed_methods,
     reason = "the program is broken, in a build for its developers"
 )]
-fn expect<T: 'static>(handle: &T, found: Option<&Kind>) {
+fn expect<T: 'static>(handle: &T, found: Option<Kind>) {
     let expected = Kind::of::<T>();
     let what = match found {
-        Some(found) if *found == expected => return,
+        Some(found) if found == expected => return,
         Some(found) => format!("is of the type {}", found.short_name()),
         None => "was released, or never was a handle".to_owned(),
     };

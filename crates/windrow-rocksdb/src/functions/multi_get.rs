@@ -1,4 +1,4 @@
-//! Reads of several keys.
+//! Reads of several keys: all that one call reads is of one state of the database.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use windrow::Result;
 use windrow_ffi::calls::{elements, outputs};
+use windrow_ffi::handles::check;
 use windrow_ffi::{allocate, bytes, catch, given, not_null};
 
 use super::data::{PinnableSlice, with_options};
@@ -138,6 +139,18 @@ unsafe fn read(
     }
 }
 
+/// Calls `read` with options whose snapshot is that of one state, if there is a database.
+fn at_one_state<R>(
+    database: Option<&Database>,
+    options: Option<&ReadOptions>,
+    read: impl FnOnce(&ReadOptions) -> R,
+) -> R {
+    with_options(options, |options| match check(database) {
+        Some(database) => database.at_one_state(options, read),
+        None => read(options),
+    })
+}
+
 /// # Safety
 /// As [`read`].
 unsafe fn of_database(
@@ -146,7 +159,7 @@ unsafe fn of_database(
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
-    with_options(options, |options| {
+    at_one_state(database, options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
             read(keys, outputs, |place, key| {
@@ -216,7 +229,8 @@ unsafe fn of_transaction(
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
-    with_options(options, |options| {
+    let database = check(transaction).map(Transaction::database);
+    at_one_state(database, options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
             read(keys, outputs, |place, key| {
@@ -247,19 +261,21 @@ unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     let values = unsafe { outputs(values, count) };
     // SAFETY: see above.
     let errors = unsafe { outputs(errors, count) };
-    for position in 0..errors.len().max(values.len()) {
-        let found = guard(|| {
-            // SAFETY: see above.
-            let (_, key) = unsafe { keys.get(position)? };
-            let database = given(database, "database")?;
-            let family = Place::Family(family).of(database)?;
-            with_options(options, |options| Database::get(family, key, options))
-        });
-        if let Some(place) = errors.get_mut(position) {
-            place.write(found.as_ref().err().map_or(null_mut(), message));
+    at_one_state(database, options, |options| {
+        for position in 0..errors.len().max(values.len()) {
+            let found = guard(|| {
+                // SAFETY: see above.
+                let (_, key) = unsafe { keys.get(position)? };
+                let database = given(database, "database")?;
+                let family = Place::Family(family).of(database)?;
+                Database::get(family, key, options)
+            });
+            if let Some(place) = errors.get_mut(position) {
+                place.write(found.as_ref().err().map_or(null_mut(), message));
+            }
+            if let Some(place) = values.get_mut(position) {
+                place.write(found.ok().flatten().map(PinnableSlice::pinned));
+            }
         }
-        if let Some(place) = values.get_mut(position) {
-            place.write(found.ok().flatten().map(PinnableSlice::pinned));
-        }
-    }
+    });
 }
