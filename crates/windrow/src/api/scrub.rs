@@ -22,7 +22,7 @@ impl Db {
     /// db.keyspace("planets")?.insert("earth", "one moon")?;
     /// db.flush()?;
     /// let report = db.scrub(&Scrub::default().with_rate(50 << 20))?;
-    /// assert!(report.is_sound() && report.files == 1);
+    /// assert!(report.is_sound() && report.files > 0);
     /// # Ok(())
     /// # }
     /// ```

@@ -77,16 +77,14 @@ impl Scrubbing {
         self.damaged_files.load(Ordering::Relaxed)
     }
 
-    /// Whether a step may be due at `now`. The caller then has the slot, and puts a pass there.
-    fn take(&self, now: Duration) -> Option<Option<Pass>> {
+    /// Whether a step may be due at `now`. The caller then has the slot, and [puts](Self::put) a pass there.
+    fn claim(&self, now: Duration) -> bool {
         let mut slot = self.background.lock();
         if !slot.has_begun {
             slot.has_begun = true;
             slot.due = Some(now.saturating_add(FIRST_PAUSE));
         }
-        slot.due.filter(|due| *due <= now)?;
-        slot.due = None;
-        Some(slot.pass.take())
+        slot.due.take_if(|due| *due <= now).is_some()
     }
 
     fn put(&self, pass: Pass, due: Duration) {
@@ -143,9 +141,10 @@ impl Engine {
         if interval.is_zero() || !may_scrub {
             return false;
         }
-        let Some(pass) = self.scrubbing.take(self.options.runtime.now()) else {
+        if !self.scrubbing.claim(self.options.runtime.now()) {
             return false;
-        };
+        }
+        let pass = self.scrubbing.background.lock().pass.take();
         let step = self.poison_on_panic(|| {
             let mut pass = pass.unwrap_or_else(|| self.resumed_pass(FileName::Scrub));
             let step = self.scrub_if_late(&mut pass, interval);
