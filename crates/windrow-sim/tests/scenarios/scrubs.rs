@@ -204,7 +204,7 @@ fn the_background_reads_each_byte_once_in_its_time() {
     drop(keyspace);
     db.close().unwrap();
 
-    // The next open goes on where this one was, and tells of the damage once more.
+    // The next open goes on where this one was, and reports the damage once more.
     let db = Db::open(FOLDER, options).unwrap();
     pass(&runtime, 1039, 500, |_| ());
     let rest = db.stats().scrubbed_bytes;

@@ -6,7 +6,7 @@
 //!
 //! Owns capacities, scores, the choice of the next job ([`pick`]), the plan of a compaction's output
 //! ([`output`]), the place of values, the choice of value logs for garbage collection, what consumers of changes may hold, the
-//! order and the pace of scrubs, write throttling, and filter bits. No I/O, no state, no locks.
+//! order and the times of scrubs, write throttling, and filter bits. No I/O, no state, no locks.
 //!
 //! Invariants of every plan, given a tree that obeys I1:
 //!

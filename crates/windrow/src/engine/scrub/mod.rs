@@ -115,7 +115,7 @@ struct Step {
 }
 
 impl Engine {
-    /// The pass that the file `note` tells of, or a new one.
+    /// The pass that the file `note` is about, or a new one.
     fn resumed_pass(&self, note: FileName) -> Pass {
         let note = ProgressFile::new(&self.options.vfs, self.directory.join(note.to_string()));
         let state = note.read().map(ScrubPass::resumed);

@@ -19,7 +19,7 @@ use crate::policy::ScrubPass;
 use crate::vfs::{OpenMode, Vfs, read_exact_at, write_all_at};
 
 /// The begin of the line. What begins otherwise is not written over.
-const MAGIC: &str = "windrow-scrub 1";
+const FIRST_WORDS: &str = "windrow-scrub 1";
 
 /// A longer file is no note.
 const BYTES_MAX: u64 = 1 << 20;
@@ -60,9 +60,9 @@ impl ProgressFile {
         }?;
         let length = file.length()?;
         if length > 0 {
-            let mut begin = [0; MAGIC.len()];
+            let mut begin = [0; FIRST_WORDS.len()];
             read_exact_at(&*file, &mut begin, 0)?;
-            if begin != *MAGIC.as_bytes() || length > BYTES_MAX {
+            if begin != *FIRST_WORDS.as_bytes() || length > BYTES_MAX {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
         }
@@ -86,7 +86,7 @@ fn encode(pass: &ScrubPass) -> String {
     };
     let damaged = pass.damaged.union(&pass.again).copied().collect();
     let line = format!(
-        "{MAGIC} began={} done={} file={} offset={offset} end={} checked={} damaged={}",
+        "{FIRST_WORDS} began={} done={} file={} offset={offset} end={} checked={} damaged={}",
         pass.began.as_secs(),
         pass.done.0,
         file.0,
@@ -103,7 +103,7 @@ fn decode(text: &str) -> Option<ScrubPass> {
     if u32::from_str_radix(sum, 16).ok()? != checksum(0, line.as_bytes()) {
         return None;
     }
-    let mut fields = line.strip_prefix(MAGIC)?.split_ascii_whitespace();
+    let mut fields = line.strip_prefix(FIRST_WORDS)?.split_ascii_whitespace();
     let mut text = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
     let mut number = |name: &str| text(name)?.parse::<u64>().ok();
     let (began, done) = (number("began")?, number("done")?);
