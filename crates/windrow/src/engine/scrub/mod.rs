@@ -180,7 +180,7 @@ impl Engine {
             for (file, error) in &step.found {
                 self.report_damage(pass, file, error, None);
             }
-            if is_first_look || step.files > 0 || pass.is_over {
+            if is_first_look || step.bytes > 0 || pass.is_over {
                 self.note_progress(pass);
             }
         }
