@@ -303,6 +303,7 @@ fn the_newest_backup_that_has_the_file_whole_is_named() {
         let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
         let mut options = on(small(), &disk, &runtime);
         options.keyspace.large_from = 400;
+        options.keyspace.level0_runs = 64;
         let backups = backups(&disk, &runtime);
         let write = |range: std::ops::Range<u32>| {
             let db = Db::open(FOLDER, options.clone()).unwrap();
