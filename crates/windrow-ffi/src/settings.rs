@@ -169,6 +169,7 @@ pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> 
             "change_retention_bytes" => options.change_retention.bytes = value.whole()?,
             "change_retention_idle" => options.change_retention.idle = value.duration()?,
             "scrub_interval" => options.scrub_interval = value.duration()?,
+            "full_scrub_interval" => options.full_scrub_interval = value.duration()?,
             "job_log_bytes" => options.job_log_bytes = value.whole()?,
             "status_interval" => options.status_interval = value.duration()?,
             "latency_interval" => {

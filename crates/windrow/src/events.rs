@@ -207,6 +207,16 @@ pub enum Event {
         /// Its name.
         consumer: String,
     },
+    /// A scrub has found a file that is damaged or cannot be read. A pass reports a file once.
+    #[non_exhaustive]
+    DamageFound {
+        /// The name of the file.
+        file: String,
+        /// The first damage in it, with its offset, and what to do next.
+        damage: String,
+        /// The newest backup that has the whole file, if [`Db::scrub`](crate::Db::scrub) has found one.
+        backup: Option<u64>,
+    },
     /// The disk is full. Writes or background work fail.
     NoSpace,
     /// The disk has space again, and no write is refused. Without a reserve the engine does not look for space: the

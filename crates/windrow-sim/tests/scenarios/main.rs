@@ -36,6 +36,7 @@ mod read_folds;
 mod read_only;
 mod repair;
 mod replicas;
+mod scrubs;
 mod secondaries;
 mod stalls;
 mod up_to_damage;

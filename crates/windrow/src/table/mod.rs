@@ -4,6 +4,7 @@
 //! tombstones, top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
 //! and [`Table`] reads a file as the manifest describes it. `docs/format.md` describes the bytes.
 
+mod check;
 mod external;
 mod format;
 mod log_references;
@@ -20,6 +21,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use check::PassBytes;
 pub(crate) use external::read_external;
 pub(crate) use format::{
     EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, FileSums,

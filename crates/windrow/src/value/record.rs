@@ -185,6 +185,35 @@ pub(crate) fn record_bytes(bytes: &[u8]) -> Option<usize> {
     usize::try_from(outline(bytes).ok()?.record_bytes).ok()
 }
 
+/// Checks a record that holds its key, piece by piece.
+pub(super) struct RecordCheck {
+    stored: Vec<u8>,
+    sum: PartialChecksum,
+}
+
+impl RecordCheck {
+    /// For the record of `key` at `offset` of `file`.
+    pub(super) fn new(key: &[u8], (file, offset): (FileNumber, u64)) -> Self {
+        Self {
+            stored: Vec::with_capacity(CHECKSUM_BYTES),
+            sum: PartialChecksum::new(seed_for(file, offset, key)),
+        }
+    }
+
+    /// The next bytes of the record.
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        let missing = (CHECKSUM_BYTES - self.stored.len()).min(bytes.len());
+        let (stored, rest) = bytes.split_at(missing);
+        self.stored.extend_from_slice(stored);
+        self.sum.update(rest);
+    }
+
+    /// Whether the record is sound (I1).
+    pub(super) fn is_sound(&self) -> bool {
+        self.stored == self.sum.finish().to_le_bytes()
+    }
+}
+
 /// Computes the checksum of a record at two places, its own and a new one, piece by piece.
 pub(super) struct MovedChecksum {
     stored: Vec<u8>,

@@ -1,0 +1,36 @@
+//! Scrubs by hand.
+
+use super::Db;
+use crate::base::Result;
+use crate::engine::{Scrub, ScrubReport};
+
+impl Db {
+    /// Reads all tables, complete value files, discard lists and closed logs once and compares their checksums, at a bounded
+    /// rate if `scrub` has one. It finds what a device has changed. [`verify`](Self::verify) checks more: order, counts and
+    /// references.
+    ///
+    /// A call that was interrupted, by a close or a crash, has left a note in the folder, and the next call goes on from
+    /// there. It begins with the files that were found damaged, so that its report has them. Reads, writes and compactions
+    /// continue meanwhile. The page cache stays as it is, and what it holds is checked instead of the device.
+    ///
+    /// ```
+    /// # fn main() -> windrow::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use windrow::{Db, Options, Scrub};
+    ///
+    /// let db = Db::open(folder.path(), Options::default())?;
+    /// db.keyspace("planets")?.insert("earth", "one moon")?;
+    /// db.flush()?;
+    /// let report = db.scrub(&Scrub::default().with_rate(50 << 20))?;
+    /// assert!(report.is_sound() && report.files > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Closed`. Damage, and files that cannot be read, are in the report. So is the newest backup that has the whole file,
+    /// if `scrub` has [backups](Scrub::with_backups).
+    pub fn scrub(&self, scrub: &Scrub<'_>) -> Result<ScrubReport> {
+        self.handle.engine().scrub(scrub)
+    }
+}
