@@ -10,11 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 CC=${CC:-cc}
 
-# skip REASON: ends the script. A check that is skipped says so.
-skip() {
-    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
-    exit 0
-}
+source "$root/bindings/scripts.sh"
 
 # need COMMAND...: skips the script if a command is not here.
 need() {
@@ -38,7 +34,8 @@ in_memory() {
 # libraries PACKAGE...: builds the libraries of the packages if nobody has.
 libraries() {
     if [ -z "${WINDROW_LIBRARIES:-}" ]; then
-        (cd "$root" && cargo build --release "${@/#/--package=}")
+        need cargo
+        (cd "$root" && RUSTFLAGS=$(without_paths) cargo build --release "${@/#/--package=}")
         WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/release
     fi
     WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
@@ -46,7 +43,7 @@ libraries() {
 
 warnings=(-std=c11 -pthread -Wall -Wextra -Wpedantic -Werror)
 
-# sanitized CC: whether the compiler has the sanitizers.
+# has_sanitizers CC: whether the compiler has the sanitizers.
 has_sanitizers() {
     echo 'int main(void) { return 0; }' >"$work/empty.c"
     "$1" -fsanitize=address,undefined "$work/empty.c" -o "$work/empty" 2>/dev/null && "$work/empty"

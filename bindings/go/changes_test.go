@@ -98,7 +98,7 @@ func TestChangesComeOnceInTheOrderOfTheCommits(t *testing.T) {
 	expect(t, present(t, changes), expected...)
 	expect(t, present(t, changes))
 
-	// A feed of its own begins where it is told, and within a batch with the whole batch.
+	// A feed of its own begins where its caller says, and within a batch with the whole batch.
 	again, err := consumer.Changes()
 	check(t, err)
 	var batchAt uint64

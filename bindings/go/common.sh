@@ -6,11 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 
-# skip REASON: ends the script. A check that is skipped says so.
-skip() {
-    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
-    exit 0
-}
+source "$root/bindings/scripts.sh"
 
 command -v go >/dev/null || skip "there is no go"
 command -v "${CC:-cc}" >/dev/null || skip "there is no C compiler"
@@ -20,7 +16,8 @@ version=$(go env GOVERSION)
 printf 'go1.24\n%s\n' "$version" | sort --check=quiet --version-sort || skip "$version is older than go1.24"
 
 if [ -z "${WINDROW_LIBRARIES:-}" ]; then
-    (cd "$root" && cargo build --release --package=windrow-c)
+    command -v cargo >/dev/null || skip "there is no cargo"
+    (cd "$root" && RUSTFLAGS=$(without_paths) cargo build --release --package=windrow-c)
     WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/release
 fi
 WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
@@ -30,3 +27,17 @@ export CGO_LDFLAGS="-L$WINDROW_LIBRARIES -Wl,-rpath,$WINDROW_LIBRARIES"
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
 export TMPDIR=$work
+
+# passed NAME COMMAND...: runs tests of Go and says how many passed.
+passed() {
+    local name=$1 count
+    shift
+    "$@" -v >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    count=$(grep -c '^--- PASS' "$work/log") || { echo "$name: no test ran"; exit 1; }
+    echo "$name: $count tests passed"
+}
+
+# modules: fetches what the module here needs.
+modules() {
+    go mod download || unreachable "the proxy for modules" go list -m -versions github.com/hashicorp/raft
+}

@@ -37,7 +37,7 @@ func (view *View) Cursor(keys Range) (*Cursor, error) {
 
 func newCursor(of handle, transaction *Transaction) *Cursor {
 	cursor := &Cursor{handle: of, transaction: transaction}
-	cursor.cleanup = runtime.AddCleanup(cursor, handle.free, of)
+	cursor.cleanup = runtime.AddCleanup(cursor, handle.forget, of)
 	return cursor
 }
 
@@ -75,6 +75,7 @@ func (cursor *Cursor) SeekBefore(key []byte) bool {
 }
 
 func (cursor *Cursor) move(move C.uint32_t, key []byte) bool {
+	defer runtime.KeepAlive(cursor)
 	var buffer [entryHeader + 256]byte
 	into := buffer[:]
 	parts := C.uint32_t(0)
@@ -114,6 +115,7 @@ func (cursor *Cursor) Key() []byte {
 
 // Value reads the value of the entry; nil if the cursor is at none. It stays valid.
 func (cursor *Cursor) Value() ([]byte, error) {
+	defer runtime.KeepAlive(cursor)
 	var value []byte
 	err := cursor.handle.with(func(pointer *C.windrow_cursor) error {
 		var bytes C.windrow_bytes
@@ -127,6 +129,7 @@ func (cursor *Cursor) Value() ([]byte, error) {
 
 // ExpiresAt is when the entry expires: the zero time if it never does, and if the cursor is at none.
 func (cursor *Cursor) ExpiresAt() (time.Time, error) {
+	defer runtime.KeepAlive(cursor)
 	var at time.Time
 	err := cursor.handle.with(func(pointer *C.windrow_cursor) error {
 		at = expiry(C.windrow_cursor_expires_at(pointer))

@@ -129,6 +129,7 @@ func (db *DB) Close() error {
 
 // with runs a call with the handle.
 func (db *DB) with(call func(database *C.windrow_database, failed **C.windrow_error)) error {
+	defer runtime.KeepAlive(db)
 	handle := db.handle
 	handle.RLock()
 	defer handle.RUnlock()
@@ -149,6 +150,7 @@ func (db *DB) withText(text string, call func(*C.windrow_database, *C.char, **C.
 
 func (db *DB) withTexts(first, second string,
 	call func(database *C.windrow_database, first, second *C.char, failed **C.windrow_error)) error {
+	defer runtime.KeepAlive(db)
 	handle := db.handle
 	handle.RLock()
 	defer handle.RUnlock()
@@ -306,6 +308,7 @@ func (db *DB) Write(batch *Batch, durability ...Durability) error {
 		return ErrClosed
 	}
 	defer leaveAll(batch.keyspaces)
+	defer runtime.KeepAlive(db)
 	handle := db.handle
 	handle.RLock()
 	defer handle.RUnlock()

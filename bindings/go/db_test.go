@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +105,48 @@ func TestAllOptionsAreTaken(t *testing.T) {
 			t.Errorf("the error about %s is %v", one.name, err)
 		}
 	}
+}
+
+// Each option that languages can set by its name has a field.
+func TestNoOptionIsForgotten(t *testing.T) {
+	names := func(file, pattern string) []string {
+		text, err := os.ReadFile(file)
+		check(t, err)
+		var found []string
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			found = append(found, match[1])
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	expected := names("../../crates/windrow-ffi/src/settings.rs", `(?m)^    "(\w+)": `)
+	equal(t, len(expected) > 30, true)
+	equal(t, fmt.Sprint(names("options.go", `set\.\w+\("(\w+)"`)), fmt.Sprint(expected))
+}
+
+// Without a log the next open finds the state of the last persist, and without the two others there are no files of theirs.
+func TestWithoutLogs(t *testing.T) {
+	path := t.TempDir()
+	options := &windrow.Options{NoLog: true, JobLogBytes: -1, StatusInterval: -1, LatencyInterval: -1,
+		Keyspace: &windrow.KeyspaceOptions{MediumNeverInPlace: true, MediumAsWritten: true}}
+	db, err := windrow.Open(path, options)
+	check(t, err)
+	main := keyspace(t, db, "main")
+	put(t, main, "a", "1")
+	check(t, db.Persist(context.Background()))
+	put(t, main, "b", "2")
+	is(t, main.Put([]byte("c"), nil, windrow.Sync), windrow.ErrInvalidArgument)
+	check(t, db.Close())
+	for _, name := range []string{"LOG", "STATUS"} {
+		_, err = os.Stat(filepath.Join(path, name))
+		is(t, err, os.ErrNotExist)
+	}
+	db, err = windrow.Open(path, options)
+	check(t, err)
+	equal(t, text(t, keyspace(t, db, "main").Entries(windrow.All)), "a=1 ")
+	check(t, db.Close())
+	_, err = windrow.Open(path, &windrow.Options{NoLog: true, Sync: true})
+	is(t, err, windrow.ErrInvalidArgument)
 }
 
 func TestKeyspacesAreNamed(t *testing.T) {

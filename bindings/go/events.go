@@ -13,8 +13,7 @@ import (
 
 // Event is something that a database has done or met.
 type Event struct {
-	// Name is flush_ended, compaction_ended, expired_files_dropped, garbage_collection_ended, stall_began, stall_ended,
-	// consumer_fell_behind, no_space or space_resumed.
+	// Name is flush_ended, compaction_ended, stall_began, no_space and others: see docs/watching.md.
 	Name string
 	// JSON is the event as an object with all its members.
 	JSON json.RawMessage

@@ -3,6 +3,7 @@ package windrow_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"runtime"
 	"strconv"
 	"strings"
@@ -301,4 +302,30 @@ func TestNothingIsReleasedThatIsInUse(t *testing.T) {
 	equal(t, cursor.First(), true)
 	check(t, db.Write(&batch))
 	equal(t, get(t, view, "a"), "1")
+}
+
+// An iteration keeps its transaction, also if nobody else does.
+func TestAnIterationKeepsItsTransaction(t *testing.T) {
+	db, main := opened(t, nil)
+	put(t, main, "a", "1", "b", "2", "c", "3")
+	transaction := func() *windrow.Transaction {
+		transaction, err := db.Begin(windrow.Serializable)
+		check(t, err)
+		return transaction
+	}
+	for _, entries := range []func() iter.Seq2[windrow.Entry, error]{
+		func() iter.Seq2[windrow.Entry, error] { return transaction().Entries(main, windrow.All) },
+		func() iter.Seq2[windrow.Entry, error] { return transaction().Backward(main, windrow.All) },
+	} {
+		steps := 0
+		for _, err := range entries() {
+			check(t, err)
+			steps++
+			for range 3 {
+				runtime.GC()
+				time.Sleep(time.Millisecond)
+			}
+		}
+		equal(t, steps, 3)
+	}
 }

@@ -55,5 +55,5 @@ func (db *DB) merged(keys Range, keyspaces []*Keyspace) (handle, error) {
 	if err != nil {
 		return handle{}, err
 	}
-	return handle{&session{database: db.handle, cursors: []*C.windrow_cursor{cursor}}, cursor}, nil
+	return (&session{database: db.handle}).add(cursor), nil
 }

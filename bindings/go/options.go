@@ -8,8 +8,8 @@ import "C"
 
 import (
 	"maps"
-	"math"
 	"slices"
+	"strconv"
 	"time"
 	"unsafe"
 )
@@ -49,6 +49,15 @@ type Options struct {
 	ChangeRetentionIdle time.Duration
 	// ScrubInterval is how often a mapped block is verified again. Default an hour.
 	ScrubInterval time.Duration
+	// NoLog keeps no log: writes cost less, and only [DB.Persist] makes them durable. Whatever ends the process, even a
+	// close, the next open finds the database as it was at the last one.
+	NoLog bool
+	// JobLogBytes of the files LOG and LOG.old, with a line for each event. Default 2 MiB; negative: none.
+	JobLogBytes int64
+	// StatusInterval is how often the file STATUS gets the statistics. Default a second; negative: never.
+	StatusInterval time.Duration
+	// LatencyInterval: one of so many calls is timed. Default 128; negative: none.
+	LatencyInterval int
 	// Keyspace has the options of keyspaces that are created without their own.
 	Keyspace *KeyspaceOptions
 	// MergeOperators has the operator of each keyspace with one. The database records its name, so later opens need not
@@ -126,22 +135,117 @@ type KeyspaceOptions struct {
 	LargeFrom int64
 	// MediumInPlaceEarly makes compactions put medium values in place one level before the last.
 	MediumInPlaceEarly bool
+	// MediumNeverInPlace makes compactions leave medium values apart.
+	MediumNeverInPlace bool
+	// MediumAsWritten stores medium values in the order of the writes, and not of the keys.
+	MediumAsWritten bool
 }
 
-// orNone is the number for C of a field of which negative stands for none.
-func orNone(number int64) C.uint64_t {
+// settings are options by their names in Windrow, with their values as texts: see windrow_options_set. A field that is 0 is
+// not among them.
+type settings [][2]string
+
+func (settings *settings) set(name, value string) {
+	*settings = append(*settings, [2]string{name, value})
+}
+
+// word sets the option if the field is not the default.
+func (settings *settings) word(name string, isSet bool, word string) {
+	if isSet {
+		settings.set(name, word)
+	}
+}
+
+func (settings *settings) number(name string, number int64) {
+	if number != 0 {
+		settings.set(name, strconv.FormatInt(number, 10))
+	}
+}
+
+// orElse sets a number of which negative stands for a word.
+func (settings *settings) orElse(name string, number int64, negative string) {
 	if number < 0 {
-		return 0
+		settings.set(name, negative)
+	} else {
+		settings.number(name, number)
 	}
-	return C.uint64_t(number)
 }
 
-// number checks a field that cannot be negative.
-func number[N int | int64](name string, number N, fault *error) N {
-	if number < 0 && *fault == nil {
-		*fault = invalid("%s is %d", name, number)
+func (settings *settings) real(name string, number float64) {
+	if number != 0 {
+		settings.set(name, strconv.FormatFloat(number, 'g', -1, 64))
 	}
-	return number
+}
+
+// duration sets seconds.
+func (settings *settings) duration(name string, duration time.Duration) {
+	settings.real(name, duration.Seconds())
+}
+
+// durationOr sets seconds, of which negative stands for a word.
+func (settings *settings) durationOr(name string, duration time.Duration, negative string) {
+	settings.word(name, duration < 0, negative)
+	settings.duration(name, max(0, duration))
+}
+
+// pass makes the calls that set them.
+func (settings settings) pass(set func(name, value *C.char, failed **C.windrow_error)) error {
+	for _, one := range settings {
+		if err := withTexts(one[0], one[1], set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings are all fields that are no objects.
+func (options *Options) settings() (set settings) {
+	set.word("create_if_missing", options.ErrorIfMissing, "false")
+	set.word("error_if_exists", options.ErrorIfExists, "true")
+	set.word("durability", options.Sync, "sync")
+	set.word("log", options.NoLog, "false")
+	set.word("recovery", options.UpToDamage, "up-to-damage")
+	set.word("block_source", options.Unmapped, "buffered")
+	set.durationOr("lock_timeout", options.LockTimeout, "0")
+	set.orElse("memory_budget", options.MemoryBudget, "0")
+	set.orElse("cache_bytes", options.CacheBytes, "0")
+	set.number("max_wal_bytes", options.MaxWALBytes)
+	set.number("background_threads", int64(options.BackgroundThreads))
+	set.number("open_files_max", int64(options.MaxOpenFiles))
+	set.number("compaction_bytes_per_second", options.CompactionBytesPerSecond)
+	set.orElse("reserve_bytes", options.ReserveBytes, "0")
+	set.orElse("change_retention_bytes", options.ChangeRetentionBytes, "0")
+	set.duration("change_retention_idle", options.ChangeRetentionIdle)
+	set.duration("scrub_interval", options.ScrubInterval)
+	set.orElse("job_log_bytes", options.JobLogBytes, "0")
+	set.durationOr("status_interval", options.StatusInterval, "0")
+	set.orElse("latency_interval", int64(options.LatencyInterval), "0")
+	return set
+}
+
+// settings are all fields but the preset.
+func (options *KeyspaceOptions) settings() (set settings) {
+	set.duration("default_ttl", options.DefaultTTL)
+	set.number("memtable_bytes", int64(options.MemtableBytes))
+	set.real("size_ratio", options.SizeRatio)
+	set.real("scaling", options.Scaling)
+	set.number("base_bytes", options.BaseBytes)
+	set.number("file_bytes", options.FileBytes)
+	set.number("block_bytes", int64(options.BlockBytes))
+	set.real("bits_per_key", max(0, options.BitsPerKey))
+	set.word("bits_per_key", options.BitsPerKey < 0, "0")
+	set.word("filter_allocation", options.UniformFilters, "uniform")
+	set.word("compression", options.Compression == LZ4, "lz4")
+	set.word("compression", options.Compression == Zstandard, "zstd")
+	set.number("level0_runs", int64(options.Level0Runs))
+	set.number("segment_limit", int64(options.SegmentLimit))
+	set.real("max_space_amp", options.MaxSpaceAmp)
+	set.orElse("medium_from", options.MediumFrom, "never")
+	set.orElse("large_from", options.LargeFrom, "never")
+	set.word("medium_in_place", options.MediumInPlaceEarly, "before-last")
+	set.word("medium_in_place", options.MediumNeverInPlace, "never")
+	set.word("medium_order", options.MediumAsWritten, "written")
+	return set
 }
 
 // milliseconds rounds up, so that a short wait is not none. A negative duration is none.
@@ -159,49 +263,9 @@ func (options *Options) build() (*C.windrow_options, error) {
 	if options == nil {
 		return made, nil
 	}
-	var fault error
-	C.windrow_options_set_create_if_missing(made, C.bool(!options.ErrorIfMissing))
-	C.windrow_options_set_error_if_exists(made, C.bool(options.ErrorIfExists))
-	C.windrow_options_set_sync(made, C.bool(options.Sync))
-	C.windrow_options_set_up_to_damage(made, C.bool(options.UpToDamage))
-	C.windrow_options_set_mapped(made, C.bool(!options.Unmapped))
-	if options.LockTimeout != 0 {
-		C.windrow_options_set_lock_timeout(made, milliseconds(options.LockTimeout))
-	}
-	if options.MemoryBudget != 0 {
-		C.windrow_options_set_memory_budget(made, orNone(options.MemoryBudget))
-	}
-	if options.CacheBytes != 0 {
-		C.windrow_options_set_cache_bytes(made, orNone(options.CacheBytes))
-	}
-	if options.MaxWALBytes != 0 {
-		C.windrow_options_set_max_wal_bytes(made, C.uint64_t(number("MaxWALBytes", options.MaxWALBytes, &fault)))
-	}
-	if options.BackgroundThreads != 0 {
-		C.windrow_options_set_background_threads(made,
-			C.size_t(number("BackgroundThreads", options.BackgroundThreads, &fault)))
-	}
-	if options.MaxOpenFiles != 0 {
-		C.windrow_options_set_open_files_max(made, C.size_t(number("MaxOpenFiles", options.MaxOpenFiles, &fault)))
-	}
-	if options.CompactionBytesPerSecond != 0 {
-		C.windrow_options_set_compaction_bytes_per_second(made,
-			C.uint64_t(number("CompactionBytesPerSecond", options.CompactionBytesPerSecond, &fault)))
-	}
-	if options.ReserveBytes != 0 {
-		C.windrow_options_set_reserve_bytes(made, orNone(options.ReserveBytes))
-	}
-	if options.ChangeRetentionBytes != 0 {
-		C.windrow_options_set_change_retention_bytes(made, orNone(options.ChangeRetentionBytes))
-	}
-	if options.ChangeRetentionIdle != 0 {
-		number("ChangeRetentionIdle", int64(options.ChangeRetentionIdle), &fault)
-		C.windrow_options_set_change_retention_idle(made, milliseconds(options.ChangeRetentionIdle))
-	}
-	if options.ScrubInterval != 0 {
-		number("ScrubInterval", int64(options.ScrubInterval), &fault)
-		C.windrow_options_set_scrub_interval(made, milliseconds(options.ScrubInterval))
-	}
+	fault := options.settings().pass(func(name, value *C.char, failed **C.windrow_error) {
+		C.windrow_options_set(made, name, value, failed)
+	})
 	if options.Keyspace != nil && fault == nil {
 		var keyspace *C.windrow_keyspace_options
 		if keyspace, fault = options.Keyspace.build(); fault == nil {
@@ -231,83 +295,26 @@ func (options *Options) build() (*C.windrow_options, error) {
 
 // build makes the options for C. The caller frees them.
 func (options *KeyspaceOptions) build() (*C.windrow_keyspace_options, error) {
-	var preset Preset
-	if options != nil {
-		preset = options.Preset
+	if options == nil {
+		options = &KeyspaceOptions{}
 	}
 	var made *C.windrow_keyspace_options
 	var failed *C.windrow_error
-	C.windrow_keyspace_options_new(C.uint32_t(preset), &made, &failed)
+	C.windrow_keyspace_options_new(C.uint32_t(options.Preset), &made, &failed)
 	fault := failure(failed)
-	if options == nil || fault != nil {
-		return made, fault
+	if fault == nil && options.Compression > Zstandard {
+		fault = invalid("%d is no compression", options.Compression)
 	}
-	if options.DefaultTTL != 0 {
-		number("DefaultTTL", int64(options.DefaultTTL), &fault)
-		C.windrow_keyspace_options_set_default_ttl(made, milliseconds(options.DefaultTTL))
-	}
-	if options.MemtableBytes != 0 {
-		C.windrow_keyspace_options_set_memtable_bytes(made,
-			C.size_t(number("MemtableBytes", options.MemtableBytes, &fault)))
-	}
-	if options.SizeRatio != 0 {
-		C.windrow_keyspace_options_set_size_ratio(made, C.double(options.SizeRatio))
-	}
-	if options.Scaling != 0 {
-		C.windrow_keyspace_options_set_scaling(made, C.double(options.Scaling))
-	}
-	if options.BaseBytes != 0 {
-		C.windrow_keyspace_options_set_base_bytes(made, C.uint64_t(number("BaseBytes", options.BaseBytes, &fault)))
-	}
-	if options.FileBytes != 0 {
-		C.windrow_keyspace_options_set_file_bytes(made, C.uint64_t(number("FileBytes", options.FileBytes, &fault)))
-	}
-	if options.BlockBytes != 0 {
-		C.windrow_keyspace_options_set_block_bytes(made, C.size_t(number("BlockBytes", options.BlockBytes, &fault)))
-	}
-	if options.BitsPerKey != 0 {
-		C.windrow_keyspace_options_set_bits_per_key(made, C.double(max(0, options.BitsPerKey)))
-	}
-	if options.UniformFilters {
-		C.windrow_keyspace_options_set_uniform_filters(made, true)
-	}
-	if options.Compression != NoCompression {
-		C.windrow_keyspace_options_set_compression(made, C.uint32_t(options.Compression), &failed)
-		if err := failure(failed); fault == nil {
-			fault = err
-		}
-	}
-	if options.Level0Runs != 0 {
-		C.windrow_keyspace_options_set_level0_runs(made, C.size_t(number("Level0Runs", options.Level0Runs, &fault)))
-	}
-	if options.SegmentLimit != 0 {
-		C.windrow_keyspace_options_set_segment_limit(made,
-			C.size_t(number("SegmentLimit", options.SegmentLimit, &fault)))
-	}
-	if options.MaxSpaceAmp != 0 {
-		C.windrow_keyspace_options_set_max_space_amp(made, C.double(options.MaxSpaceAmp))
-	}
-	if options.MediumFrom != 0 {
-		C.windrow_keyspace_options_set_medium_from(made, never(options.MediumFrom))
-	}
-	if options.LargeFrom != 0 {
-		C.windrow_keyspace_options_set_large_from(made, never(options.LargeFrom))
-	}
-	if options.MediumInPlaceEarly {
-		C.windrow_keyspace_options_set_medium_in_place_early(made, true)
+	if fault == nil {
+		fault = options.settings().pass(func(name, value *C.char, failed **C.windrow_error) {
+			C.windrow_keyspace_options_set(made, name, value, failed)
+		})
 	}
 	if fault != nil {
 		C.windrow_keyspace_options_free(made)
 		return nil, fault
 	}
 	return made, nil
-}
-
-func never(from int64) C.uint64_t {
-	if from < 0 {
-		return math.MaxUint64
-	}
-	return C.uint64_t(from)
 }
 
 // withText runs a call with a text for C, which has a zero at its end and none inside.

@@ -8,8 +8,9 @@ import "C"
 import "encoding/json"
 
 // Prepare makes the transaction durable under a name without its commit: the first phase of a commit in two phases. It ends
-// the transaction with its cursors, also after an error: then nothing is prepared. A prepared transaction survives crashes
-// until [DB.CommitPrepared] or [DB.RollbackPrepared] ends it. Until then nobody else changes what it has read or written.
+// the transaction with its cursors, also after an error. Then nothing is prepared, unless the database was poisoned: see
+// [Transaction.Commit]. A prepared transaction survives crashes until [DB.CommitPrepared] or [DB.RollbackPrepared] ends it.
+// Until then nobody else changes what it has read or written.
 func (transaction *Transaction) Prepare(name string) error {
 	return transaction.finish(func(pointer *C.windrow_transaction) error {
 		err := withText(name, func(name *C.char, failed **C.windrow_error) {

@@ -154,6 +154,29 @@ func TestCursorsGoBothWays(t *testing.T) {
 	is(t, err, windrow.ErrClosed)
 }
 
+// The library may give a new cursor the address of a closed one of the same transaction.
+func TestAClosedCursorIsNoOther(t *testing.T) {
+	db, main := opened(t, nil)
+	put(t, main, "a", "1", "b", "2", "c", "3")
+	transaction, err := db.Begin(windrow.Serializable)
+	check(t, err)
+	defer transaction.Rollback()
+	for range 100 {
+		closed, err := transaction.Cursor(main, windrow.All)
+		check(t, err)
+		check(t, closed.Close())
+		cursor, err := transaction.Cursor(main, windrow.All)
+		check(t, err)
+		equal(t, cursor.First(), true)
+		equal(t, closed.Next(), false)
+		is(t, closed.Err(), windrow.ErrClosed)
+		check(t, closed.Close())
+		equal(t, cursor.Next(), true)
+		equal(t, string(cursor.Key()), "b")
+		check(t, cursor.Close())
+	}
+}
+
 func TestSnapshotsDoNotChange(t *testing.T) {
 	db, main := opened(t, nil)
 	put(t, main, "a", "1")

@@ -32,7 +32,6 @@ const (
 // over it. End it with Commit or Rollback; a Rollback after the end does nothing, so defer it.
 type Transaction struct {
 	session *session
-	ctx     context.Context
 	cleanup runtime.Cleanup
 }
 
@@ -47,7 +46,8 @@ func (db *DB) Begin(isolation Isolation) (*Transaction, error) {
 
 // BeginLocking begins a transaction that locks the keys that it writes or reads for an update. It waits for each lock as
 // long as the [Options] say, and not for longer than there was until the deadline of ctx at the begin. After the end of
-// ctx its calls, but for Rollback, return the error of ctx.
+// ctx its calls and those of its cursors, but for Rollback and Close, return the error of ctx. A wait for a lock that has
+// begun goes on for its time, and other calls of the transaction wait for it.
 func (db *DB) BeginLocking(ctx context.Context) (*Transaction, error) {
 	timeout := db.lockTimeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -71,9 +71,9 @@ func (db *DB) begin(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	made := &session{database: db.handle, transaction: pointer}
-	transaction := &Transaction{session: made, ctx: ctx}
-	transaction.cleanup = runtime.AddCleanup(transaction, (*session).rollBack, made)
+	made := &session{database: db.handle, ctx: ctx, transaction: pointer}
+	transaction := &Transaction{session: made}
+	transaction.cleanup = runtime.AddCleanup(transaction, (*session).forget, made)
 	return transaction, nil
 }
 
@@ -115,7 +115,7 @@ func once(work func(*Transaction) error, begin func() (*Transaction, error)) err
 
 // enter takes the transaction and the handle of a keyspace for a call, which ends with leave.
 func (transaction *Transaction) enter(keyspace *Keyspace) error {
-	if err := transaction.ctx.Err(); err != nil {
+	if err := transaction.session.ctx.Err(); err != nil {
 		return err
 	}
 	if !keyspace.keyspace.enter() {
@@ -243,12 +243,21 @@ func (transaction *Transaction) Merge(keyspace *Keyspace, key, operand []byte) e
 // Entries are the entries of a range in order, as the transaction sees them. A write that it makes meanwhile shows if it is
 // ahead. The commit depends on what the iteration has yielded, and on no more.
 func (transaction *Transaction) Entries(keyspace *Keyspace, keys Range) iter.Seq2[Entry, error] {
-	return entries(func() (handle, error) { return transaction.cursor(keyspace, keys) }, forwards, withValues, oneByOne)
+	return transaction.entries(keyspace, keys, forwards)
 }
 
 // Backward are the entries of a range from the last to the first.
 func (transaction *Transaction) Backward(keyspace *Keyspace, keys Range) iter.Seq2[Entry, error] {
-	return entries(func() (handle, error) { return transaction.cursor(keyspace, keys) }, backwards, withValues, oneByOne)
+	return transaction.entries(keyspace, keys, backwards)
+}
+
+func (transaction *Transaction) entries(keyspace *Keyspace, keys Range, direction direction) iter.Seq2[Entry, error] {
+	open := func() (handle, error) { return transaction.cursor(keyspace, keys) }
+	return func(yield func(Entry, error) bool) {
+		// If it were collected during the iteration, its cursors would end with it.
+		defer runtime.KeepAlive(transaction)
+		entries(open, direction, withValues, oneByOne)(yield)
+	}
 }
 
 // Cursor opens a cursor over a range as the transaction sees it. It ends with the transaction.
@@ -261,15 +270,16 @@ func (transaction *Transaction) Cursor(keyspace *Keyspace, keys Range) (*Cursor,
 }
 
 func (transaction *Transaction) cursor(keyspace *Keyspace, keys Range) (handle, error) {
-	var cursor *C.windrow_cursor
+	var made handle
 	err := transaction.with(keyspace, func(pointer *C.windrow_transaction, keyspace *C.windrow_keyspace,
 		failed **C.windrow_error) {
+		var cursor *C.windrow_cursor
 		C.windrow_transaction_cursor_open(pointer, keyspace, keys.lend(), &cursor, failed)
 		if cursor != nil {
-			transaction.session.cursors = append(transaction.session.cursors, cursor)
+			made = transaction.session.add(cursor)
 		}
 	})
-	return handle{transaction.session, cursor}, err
+	return made, err
 }
 
 // Savepoint is a state of the writes and locks of a transaction.
@@ -299,7 +309,7 @@ func (transaction *Transaction) RollbackTo(savepoint Savepoint) error {
 
 // alone runs a call with the transaction.
 func (transaction *Transaction) alone(call func(*C.windrow_transaction, **C.windrow_error)) error {
-	if err := transaction.ctx.Err(); err != nil {
+	if err := transaction.session.ctx.Err(); err != nil {
 		return err
 	}
 	transaction.session.Lock()
@@ -312,7 +322,8 @@ func (transaction *Transaction) alone(call func(*C.windrow_transaction, **C.wind
 	return failure(failed)
 }
 
-// Commit writes all of the transaction as one, and ends it with its cursors, also after an error: then nothing was written.
+// Commit writes all of the transaction as one, and ends it with its cursors, also after an error. Then nothing was written,
+// unless the database was poisoned: after [ErrPoisoned], or an error that has poisoned it, the next open shows it.
 func (transaction *Transaction) Commit(durability ...Durability) error {
 	return transaction.finish(func(pointer *C.windrow_transaction) error {
 		var failed *C.windrow_error
@@ -324,7 +335,7 @@ func (transaction *Transaction) Commit(durability ...Durability) error {
 // finish ends the transaction with its cursors, and gives C's part of it to call, which frees it. If the context has ended,
 // the transaction is rolled back.
 func (transaction *Transaction) finish(call func(*C.windrow_transaction) error) error {
-	if err := transaction.ctx.Err(); err != nil {
+	if err := transaction.session.ctx.Err(); err != nil {
 		transaction.Rollback()
 		return err
 	}

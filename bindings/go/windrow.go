@@ -23,9 +23,8 @@
 // Bytes that a function is given are copied before it returns. Bytes that it returns belong to the caller. Bytes that are
 // passed to a function of the caller, such as a merge operator, are valid until it returns, and must not be changed.
 //
-// Goroutines. Any number of goroutines may use a [DB], a [Keyspace], a [View] and a [Snapshot]. The calls of a
-// [Transaction] and of its cursors run one after the other, and so do those of one [Cursor]. A [Batch] belongs to one
-// goroutine at a time. Close may be called at any time, by any goroutine, and more than once: later calls of the object
+// Goroutines. Any number of goroutines may use a [DB], a [Keyspace], a [View], a [Snapshot] and a [Transaction], whose
+// calls run one after the other. A [Cursor] and a [Batch] belong to one goroutine at a time. Close may be called at any time, by any goroutine, and more than once: later calls of the object
 // return [ErrClosed], and nothing else happens.
 //
 // Release. [DB.Close] is a must: it makes all writes durable, and reports errors. Snapshots, cursors and transactions hold

@@ -222,6 +222,34 @@ func TestLocksWaitUntilTheDeadline(t *testing.T) {
 	equal(t, text(t, main.Entries(windrow.All)), "a=1 ")
 }
 
+func TestAnEndedContextEndsAScanOfATransaction(t *testing.T) {
+	db, main := opened(t, nil)
+	put(t, main, "a", "1", "b", "2", "c", "3")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	transaction, err := db.BeginLocking(ctx)
+	check(t, err)
+	defer transaction.Rollback()
+	cursor, err := transaction.Cursor(main, windrow.All)
+	check(t, err)
+	equal(t, cursor.First(), true)
+	steps := 0
+	for _, err := range transaction.Entries(main, windrow.All) {
+		if steps++; steps == 1 {
+			check(t, err)
+			cancel()
+		} else {
+			is(t, err, context.Canceled)
+		}
+	}
+	equal(t, steps, 2)
+	equal(t, cursor.Next(), false)
+	is(t, cursor.Err(), context.Canceled)
+	_, err = cursor.Value()
+	is(t, err, context.Canceled)
+	check(t, cursor.Close())
+}
+
 func TestADeadlockIsFound(t *testing.T) {
 	db, main := opened(t, &windrow.Options{LockTimeout: math.MaxInt64})
 	var begun [2]*windrow.Transaction

@@ -11,11 +11,7 @@ made=${WINDROW_JAVA_TARGET:-${CARGO_TARGET_DIR:-$root/target}/java}
 # The packages for Python and Node have the same: they share the build of the engine.
 built=${CARGO_TARGET_DIR:-$root/target}/packages
 
-# skip REASON: ends the script. A check that is skipped says so.
-skip() {
-    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
-    exit 0
-}
+source "$root/bindings/scripts.sh"
 
 command -v cargo >/dev/null || skip "there is no cargo"
 command -v javac >/dev/null || skip "there is no JDK"
@@ -34,8 +30,8 @@ cp "$(type -P true)" "$fast/true"
 
 # library: builds the native library, and puts it where the jar takes it from. The paths of this machine do not enter it.
 library() {
-    local cargo=${CARGO_HOME:-$HOME/.cargo} profile=${WINDROW_JAR_PROFILE:-release} system processor file
-    (cd "$here/native" && CARGO_TARGET_DIR=$built RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+    local profile=${WINDROW_JAR_PROFILE:-release} system processor file
+    (cd "$here/native" && CARGO_TARGET_DIR=$built RUSTFLAGS=$(without_paths) \
         cargo build --quiet --locked --profile "$profile")
     case $(uname) in
         Darwin) system=macos file=libwindrow_java.dylib ;;

@@ -10,12 +10,9 @@ made=${WINDROW_NODE_TARGET:-${CARGO_TARGET_DIR:-$root/target}/node}
 # The package for Python has the same: they share the build of the engine.
 built=${CARGO_TARGET_DIR:-$root/target}/packages
 
-# skip REASON: ends the script. A check that is skipped says so.
-skip() {
-    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
-    exit 0
-}
+source "$root/bindings/scripts.sh"
 
+command -v cargo >/dev/null || skip "there is no cargo"
 command -v node >/dev/null || skip "there is no node"
 command -v npm >/dev/null || skip "there is no npm"
 node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' || skip "$(node --version) is older than 20"
@@ -33,8 +30,8 @@ export TMPDIR=$work
 
 # package: builds the addon, and packs it with the files of the package. The paths of this machine do not enter it.
 package() {
-    local cargo=${CARGO_HOME:-$HOME/.cargo} profile=${WINDROW_ADDON_PROFILE:-release}
-    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+    local profile=${WINDROW_ADDON_PROFILE:-release}
+    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS=$(without_paths) \
         cargo build --quiet --locked --profile "$profile")
     case $(uname) in
         Darwin) local library=libwindrow_node.dylib ;;
@@ -43,7 +40,9 @@ package() {
     [ "$profile" != dev ] || profile=debug
     rm -rf "$made/package" "$made"/windrow-*.tgz
     mkdir "$made/package"
-    cp -r "$here"/{index.js,index.d.ts,lib,package.json,README.md} "$made/package"
+    cp -r "$here"/{index.js,index.d.ts,lib,package.json,README.md} "$root"/LICENSE-{APACHE,MIT} "$made/package"
+    # The addon is for this machine alone.
+    (cd "$made/package" && npm pkg set "os[]=$(node -p process.platform)" "cpu[]=$(node -p process.arch)")
     cp "$built/$profile/$library" "$made/package/windrow.node"
     (cd "$made/package" && npm pack --silent --pack-destination "$made" >/dev/null)
 }
@@ -53,5 +52,5 @@ environment() {
     echo '{"private": true}' >"$project/package.json"
     rm -rf "$project/node_modules/windrow"
     (cd "$project" && npm install --silent --no-save --no-package-lock "$made"/windrow-*.tgz "$@") ||
-        skip "npm cannot install $*"
+        unreachable "the registry of npm" npm view tape version
 }

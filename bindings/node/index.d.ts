@@ -546,6 +546,26 @@ export interface OpenOptions extends AbstractOpenOptions {
   /** After how many seconds a block in memory is verified again. */
   scrubInterval?: number | undefined
 
+  /**
+   * Whether writes go to a log. Without it they cost less, and only `persist()` makes them durable: whatever ends the process,
+   * even a close, the next open finds the database as it was at the last `persist()`.
+   *
+   * @defaultValue `true`
+   */
+  log?: boolean | undefined
+
+  /** For how many seconds a transaction waits for each lock, unless it says otherwise. */
+  lockTimeout?: number | undefined
+
+  /** The size of the files `LOG` and `LOG.old`, with a line for each event, in bytes; 0 for none. */
+  jobLogBytes?: number | undefined
+
+  /** After how many seconds the file `STATUS` gets the statistics again; 0 for never. */
+  statusInterval?: number | undefined
+
+  /** One of so many calls is timed; 0 for none. */
+  latencyInterval?: number | undefined
+
   /** Options of the keyspace, recorded in the database. Those that are not here stay as they are. */
   keyspace?: KeyspaceOptions | undefined
 
@@ -568,7 +588,7 @@ export interface KeyspaceOptions {
   /** The options for a kind of use, which the others change. */
   preset?: 'balanced' | 'leveling' | 'autumn' | 'parallax' | 'lsma' | undefined
   /** How tables are compressed. */
-  compression?: 'none' | 'lz4' | undefined
+  compression?: 'none' | 'lz4' | 'zstd' | undefined
   /** The size of a memtable, in bytes. */
   memtableBytes?: number | undefined
   /** The size of a block, in bytes. */
@@ -579,8 +599,28 @@ export interface KeyspaceOptions {
   bitsPerKey?: number | undefined
   /** Seconds after which values expire. */
   defaultTtl?: number | undefined
-  /** Each other one that Windrow has. */
-  [name: string]: boolean | number | string | undefined
+  /** The size ratio of the last two levels. */
+  sizeRatio?: number | undefined
+  /** By how much ratios grow towards the shallow levels: 1 divided by this. */
+  scaling?: number | undefined
+  /** The capacity of level 1 while it is the only level, in bytes. */
+  baseBytes?: number | undefined
+  /** Which files have how many bits of filters. */
+  filterAllocation?: 'monkey' | 'uniform' | undefined
+  /** How many runs level 0 has before a compaction merges them. */
+  level0Runs?: number | undefined
+  /** The most segments of a table file. */
+  segmentLimit?: number | 'scaled' | undefined
+  /** The bound on bytes of files over bytes of live data. */
+  maxSpaceAmp?: number | undefined
+  /** From how many bytes on an entry is medium. */
+  mediumFrom?: number | 'never' | undefined
+  /** From how many bytes on an entry is large, so that its value is stored apart. */
+  largeFrom?: number | 'never' | undefined
+  /** In which level compactions put medium values in place. */
+  mediumInPlace?: 'last' | 'before-last' | 'never' | undefined
+  /** The order in which medium values are stored. */
+  mediumOrder?: 'sorted' | 'written' | undefined
 }
 
 /** Options of the constructor. */
@@ -665,7 +705,10 @@ export type IteratorOptions<K, V> = AbstractIteratorOptions<K, V> & InTransactio
   highWaterMarkBytes?: number | undefined
 }
 
-export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V>
+export type Iterator<TDatabase, K, V> = AbstractIterator<TDatabase, K, V> & {
+  /** How many entries it has read that it has not given yet. */
+  readonly cached: number
+}
 
 export type GetOptions<K, V> = AbstractGetOptions<K, V> & ReadInTransaction
 export type GetManyOptions<K, V> = AbstractGetManyOptions<K, V> & ReadInTransaction

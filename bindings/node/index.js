@@ -3,6 +3,7 @@
 const fs = require('fs/promises')
 const backups = require('./lib/backups')
 const native = require('./lib/native')
+const { ChainedBatch } = require('./lib/chained-batch')
 const { Changes, Consumer } = require('./lib/changes')
 const { checkLocation, checkName, checkWhole } = require('./lib/checks')
 const { Entries } = require('./lib/entries')
@@ -10,6 +11,7 @@ const { errorWith } = require('./lib/errors')
 const { Keyspace } = require('./lib/keyspace')
 const { openOptions } = require('./lib/options')
 const { secondaries } = require('./lib/secondary')
+const { Snapshot } = require('./lib/snapshot')
 const { kAttach, kCall, kNative } = require('./lib/symbols')
 const { Transaction, transact } = require('./lib/transaction')
 
@@ -96,7 +98,13 @@ class WindrowLevel extends Entries {
   }
 
   async backup (to) {
-    return backups.run(to, (to) => this[kCall]((native) => native.backup(to)))
+    return this[kCall]((native) => {
+      const made = backups.run(to, (to) => native.backup(to))
+      // It may wait for other calls of the backups, and a close of the database waits for it.
+      const turn = { close: () => made.then(() => {}, () => {}) }
+      this.attachResource(turn)
+      return made.finally(() => this.detachResource(turn))
+    })
   }
 
   changes (from, options) {
@@ -153,3 +161,8 @@ exports.WindrowLevel = WindrowLevel
 exports.Transaction = Transaction
 exports.Secondary = secondaries((location, options, state) => new State(location, options, state))
 exports.Backups = backups.Backups
+exports.Changes = Changes
+exports.ChainedBatch = ChainedBatch
+exports.Consumer = Consumer
+exports.Keyspace = Keyspace
+exports.Snapshot = Snapshot

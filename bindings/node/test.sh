@@ -10,19 +10,22 @@ package
 environment tape@5 typescript@5 @types/node@20
 
 contents=$(tar tzf "$made"/windrow-*.tgz)
-unexpected=$(grep -Ev '^package/(index\.js|index\.d\.ts|lib/[a-z-]+\.js|windrow\.node|package\.json|README\.md)$' <<<"$contents" || true)
+unexpected=$(grep -Ev '^package/(index\.js|index\.d\.ts|lib/[a-z-]+\.js|windrow\.node|package\.json|README\.md|LICENSE-(APACHE|MIT))$' <<<"$contents" || true)
+[ "$(grep -c '/LICENSE-' <<<"$contents")" = 2 ] || { echo "the package lacks the licences"; exit 1; }
 [ -z "$unexpected" ] || { echo "the package has files that nobody needs: $unexpected"; exit 1; }
-for path in "$root/" "$HOME/"; do
+for path in "$root/" "$HOME/" "${CARGO_HOME:-$HOME/.cargo}/"; do
     ! grep -qF "$path" "$made/package/windrow.node" || { echo "the addon names paths of this machine"; exit 1; }
 done
 echo "package: $(basename "$made"/windrow-*.tgz)"
 
 # passed NAME COMMAND...: runs the tests and says how many passed.
 passed() {
-    local name=$1
+    local name=$1 count
     shift
     "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-    echo "$name: $(sed -nE 's/^# pass +([0-9]+)$/\1/p' "$work/log") passed"
+    count=$(sed -nE 's/^# pass +([0-9]+)$/\1/p' "$work/log")
+    [ "${count:-0}" -gt 0 ] || { echo "$name: no test ran"; exit 1; }
+    echo "$name: $count passed"
 }
 
 passed "abstract-level" node "$here/tests/abstract-level.js"

@@ -12,12 +12,9 @@ made=${WINDROW_PYTHON_TARGET:-${CARGO_TARGET_DIR:-$root/target}/python}
 built=${CARGO_TARGET_DIR:-$root/target}/packages
 PYTHON=${PYTHON:-python3}
 
-# skip REASON: ends the script. A check that is skipped says so.
-skip() {
-    printf 'skipped: %s: %s\n' "$(basename "$0")" "$1"
-    exit 0
-}
+source "$root/bindings/scripts.sh"
 
+command -v cargo >/dev/null || skip "there is no cargo"
 command -v "$PYTHON" >/dev/null || skip "there is no $PYTHON"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || skip "$PYTHON is older than 3.11"
 "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || skip "$PYTHON has no venv"
@@ -33,14 +30,22 @@ python=$made/venv/bin/python
 # environment PACKAGE...: makes the environment if it is not there, and installs what is missing.
 environment() {
     [ -x "$python" ] || "$PYTHON" -m venv "$made/venv"
-    "$python" -m pip install --quiet "$@" || skip "pip cannot install $*"
+    "$python" -m pip install --quiet "$@" || unreachable "the registry of pip" registry
 }
 
-# wheel: builds the wheel and installs it. The paths of this machine do not enter it.
+# registry: whether the registry of pip answers.
+registry() {
+    "$python" -m pip download --quiet --no-cache-dir --no-deps --dest "$work/registry" iniconfig
+}
+
+# wheel: builds the wheel. The paths of this machine do not enter it.
 wheel() {
-    local cargo=${CARGO_HOME:-$HOME/.cargo}
     rm -rf "$made/wheels"
-    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$cargo=cargo --remap-path-prefix=$root=windrow" \
+    (cd "$here" && CARGO_TARGET_DIR=$built RUSTFLAGS=$(without_paths) \
         "$python" -m maturin build --quiet --profile "${WINDROW_WHEEL_PROFILE:-release}" --locked --out "$made/wheels")
+}
+
+# installed: installs the wheel.
+installed() {
     "$python" -m pip install --quiet --force-reinstall --no-deps "$made"/wheels/*.whl
 }

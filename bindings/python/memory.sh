@@ -5,7 +5,7 @@
 source "$(dirname "$0")/common.sh"
 environment 'maturin>=1.9,<2' pytest
 # WINDROW_PYTHON_INSTALLED: the wheel is in the environment already.
-[ -n "${WINDROW_PYTHON_INSTALLED:-}" ] || wheel
+[ -n "${WINDROW_PYTHON_INSTALLED:-}" ] || { wheel; installed; }
 cd "$here"
 tests=()
 for kind in ${1:-errors cursors opens}; do

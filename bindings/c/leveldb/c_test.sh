@@ -22,6 +22,6 @@ for compiler in "$CC" clang; do
         build "c_test-$compiler" "$LEVELDB_C_TEST" "${sanitizers[@]}"
         run "c_test-$compiler" "with the sanitizers of $compiler"
     else
-        echo "skipped: sanitizers: $compiler has none"
+        skipped "sanitizers: $compiler has none"
     fi
 done

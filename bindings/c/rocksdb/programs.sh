@@ -53,8 +53,8 @@ run() {
     "${@:2}" "$work/$1" "$work/$1.db" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     echo "test: passed: $1 ${*:2:1}"
 }
-has_sanitizers "$CC" || echo "skipped: sanitizers: $CC has none"
-command -v valgrind >/dev/null || echo "skipped: valgrind is not here"
+has_sanitizers "$CC" || skipped "sanitizers: $CC has none"
+command -v valgrind >/dev/null || skipped "valgrind is not here"
 for program in test beside; do
     "$CC" "${options[@]}" "$here/$program.c" -o "$work/$program-shared" "${shared[@]}"
     run "$program-shared"

@@ -388,6 +388,8 @@ static void use_locking_transactions(void) {
   check();
   CHECK(rocksdb_transaction_get_for_update(transaction, reads, "a", 1, &count, 1, &error) == NULL);
   check_error("Resource busy");
+  /* Nothing begins, and the handle stays. */
+  CHECK(rocksdb_transaction_begin(NULL, writes, with_snapshot, transaction) == transaction);
   transaction = rocksdb_transaction_begin(db, writes, with_snapshot, transaction);
   rocksdb_transaction_put(transaction, "a", 1, "5", 1, &error);
   rocksdb_transaction_commit(transaction, &error);

@@ -2,6 +2,7 @@
 # Windrow's C interface, by the C programs of this folder and the examples:
 # - the library has every function of the header, and test.c calls each;
 # - test.c with the shared and the static library, with sanitizers, and under valgrind;
+# - contract.c: the contract suite of all bindings, with and without sanitizers;
 # - memory.c: opens, cursors and errors leave no memory behind. memory.sh makes a million of each;
 # - the header in a program of C++;
 # - the examples, by pkg-config and CMake from an installed copy.
@@ -34,21 +35,30 @@ if has_sanitizers "$CC"; then
     "$CC" "${options[@]}" "${sanitizers[@]}" "$here/windrow/test.c" -o "$work/sanitized" "${shared[@]}"
     run sanitized
 else
-    echo "skipped: sanitizers: $CC has none"
+    skipped "sanitizers: $CC has none"
 fi
 if command -v valgrind >/dev/null; then
     cp "$work/shared" "$work/memory"
     run memory valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect \
         --errors-for-leak-kinds=definite,indirect
 else
-    echo "skipped: valgrind is not here"
+    skipped "valgrind is not here"
 fi
+suite() {
+    mkdir "$work/$1.folder"
+    "$CC" "${options[@]}" "${@:2}" "$here/windrow/contract.c" -o "$work/$1" "${shared[@]}"
+    echo "contract: passed: $1: $("$work/$1" "$root/bindings/contract/suite.json" "$work/$1.folder")"
+}
+suite contract
+if has_sanitizers "$CC"; then suite contract-sanitized "${sanitizers[@]}"; fi
 "$CC" "${options[@]}" "$here/windrow/memory.c" -o "$work/growth" "${shared[@]}"
 in_memory
 "$work/growth" "$fast"
 if command -v c++ >/dev/null; then
-    printf '#include "windrow.h"\nint main() { return windrow_version() == nullptr; }\n' >"$work/cxx.cc"
-    c++ "-I$include" -Wall -Wextra -Werror "$work/cxx.cc" -o "$work/cxx" "${shared[@]}"
+    printf '%s\n' '#include "windrow.h"' 'int main() {' \
+        '  windrow_bytes bytes = WINDROW_BYTES("ab", 2);' \
+        '  return windrow_version() == nullptr || bytes.length != 2;' '}' >"$work/cxx.cc"
+    c++ -std=c++11 "-I$include" -Wall -Wextra -Wpedantic -Werror "$work/cxx.cc" -o "$work/cxx" "${shared[@]}"
     "$work/cxx"
     echo "C++: passed"
 fi
@@ -62,7 +72,7 @@ if command -v pkg-config >/dev/null; then
         "$work/$example" "$work/$example.db"
     done
 else
-    echo "skipped: pkg-config is not here"
+    skipped "pkg-config is not here"
 fi
 if command -v cmake >/dev/null; then
     cmake -S "$here/examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/installed" >/dev/null
@@ -70,5 +80,5 @@ if command -v cmake >/dev/null; then
     "$work/build/planets" "$work/cmake.db" >/dev/null
     echo "CMake: passed"
 else
-    echo "skipped: CMake is not here"
+    skipped "CMake is not here"
 fi

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "windrow.h"
 
@@ -151,6 +152,18 @@ static windrow_database* test_open(void) {
         windrow_keyspace_options_set_compression(keyspace_options, 7, &error));
   NULLS(windrow_keyspace_options_set_compression(NULL, 0, &error));
 
+  static const char* const of_keyspace[][2] = {
+      {"size_ratio", "4.5"},      {"max_space_amp", "inf"},     {"large_from", "never"},
+      {"segment_limit", "scaled"}, {"medium_in_place", "never"}, {"medium_order", "written"},
+  };
+  for (size_t i = 0; i < sizeof of_keyspace / sizeof *of_keyspace; i++) {
+    OK(windrow_keyspace_options_set(keyspace_options, of_keyspace[i][0], of_keyspace[i][1], &error));
+  }
+  FAILS(WINDROW_INVALID_ARGUMENT, "medium_order: 2 is not one of sorted, written",
+        windrow_keyspace_options_set(keyspace_options, "medium_order", "2", &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "colour: there is no such option",
+        windrow_keyspace_options_set(keyspace_options, "colour", "1", &error));
+
   windrow_options_set_keyspace(options, keyspace_options);
   windrow_options_set_create_if_missing(options, false);
   windrow_options_set_error_if_exists(options, true);
@@ -167,6 +180,17 @@ static windrow_database* test_open(void) {
   windrow_options_set_reserve_bytes(options, 1 << 20);
   windrow_options_set_scrub_interval(options, 1000);
   windrow_options_set_change_retention_idle(options, 3600000);
+  static const char* const of_database[][2] = {
+      {"job_log_bytes", "0"},      {"status_interval", "0"}, {"latency_interval", "16"},
+      {"recovery", "strict"}, {"lock_timeout", "0.05"},
+  };
+  for (size_t i = 0; i < sizeof of_database / sizeof *of_database; i++) {
+    OK(windrow_options_set(options, of_database[i][0], of_database[i][1], &error));
+  }
+  FAILS(WINDROW_INVALID_ARGUMENT, "log: 0 is not true or false",
+        windrow_options_set(options, "log", "0", &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "colour: there is no such option",
+        windrow_options_set(options, "colour", "1", &error));
   FAILS(WINDROW_INVALID_ARGUMENT, "there is no merge operator \"add\"",
         windrow_options_set_merge_operator(options, "counters", "add", &error));
   OK(windrow_options_set_merge_operator(options, "counters", "windrow.append.2c", &error));
@@ -178,13 +202,29 @@ static windrow_database* test_open(void) {
   FAILS(WINDROW_NOT_FOUND, "there is no database in",
         windrow_open(in_folder("db"), options, &db, &error));
   windrow_options_set_create_if_missing(options, true);
+  OK(windrow_options_set(options, "log", "false", &error));
+  FAILS(WINDROW_INVALID_ARGUMENT, "durability can be Sync only with a log",
+        windrow_open(in_folder("db"), options, NULL, &error));
+  OK(windrow_options_set(options, "log", "true", &error));
   OK(windrow_open(in_folder("db"), options, &db, &error));
+  /* There is neither a job log nor a status file. */
+  CHECK(access(in_folder("db"), F_OK) == 0);
+  CHECK(access(in_folder("db/LOG"), F_OK) != 0);
+  CHECK(access(in_folder("db/STATUS"), F_OK) != 0);
   FAILS(WINDROW_LOCKED, "open already", windrow_open(in_folder("db"), options, NULL, &error));
   windrow_options_free(options);
 
   /* A keyspace with the options, which keeps them. */
   windrow_keyspace* keyspace = NULL;
   OK(windrow_keyspace_open_with(db, "tuned", keyspace_options, &keyspace, &error));
+  char* found = (char*)1;
+  OK(windrow_keyspace_name(keyspace, &found, &error));
+  CHECK(strcmp(found, "tuned") == 0);
+  windrow_text_free(found);
+  OK(windrow_keyspace_options_json(keyspace, &found, &error));
+  CHECK(strstr(found, "\"size_ratio\":4.5") != NULL);
+  windrow_text_free(found);
+  OK(windrow_keyspace_name(keyspace, NULL, &error));
   windrow_keyspace_free(keyspace);
   windrow_keyspace_options_set_size_ratio(keyspace_options, 1);
   FAILS(WINDROW_INVALID_ARGUMENT, "size_ratio",
@@ -989,6 +1029,12 @@ static void test_null(void) {
   NULLS(windrow_table_writer_finish(NULL, NULL, &error));
   NULLS(windrow_ingest(NULL, NULL, NULL, 0, NULL, &error));
   NULLS(windrow_options_set_merge_operator(NULL, "a", "b", &error));
+  NULLS(windrow_options_set(NULL, "log", "true", &error));
+  char* no_text = (char*)1;
+  NULLS(windrow_keyspace_name(NULL, &no_text, &error));
+  CHECK(no_text == NULL);
+  NULLS(windrow_keyspace_options_json(NULL, &no_text, &error));
+  NULLS(windrow_keyspace_options_set(NULL, "scaling", "1", &error));
   OK(windrow_close(NULL, &error));
   windrow_database_free(NULL);
   windrow_options_set_keyspace(NULL, NULL);

@@ -8,6 +8,7 @@ class ChainedBatch extends AbstractChainedBatch {
   #write
   // How many operations abstract-level does not know.
   #others = 0
+  #isWriting = false
 
   /** `write` takes the writes and options. */
   constructor (db, writes, write) {
@@ -21,11 +22,11 @@ class ChainedBatch extends AbstractChainedBatch {
   }
 
   _put (key, value, options) {
-    this.#writes.put(key, value, options)
+    this.#held().put(key, value, options)
   }
 
   _del (key, options) {
-    this.#writes.del(key, options)
+    this.#held().del(key, options)
   }
 
   // abstract-level 3.1 removes the key from the database of the batch if the sublevel is of another one.
@@ -62,15 +63,20 @@ class ChainedBatch extends AbstractChainedBatch {
   }
 
   _clear () {
-    this.#writes.clear()
+    this.#held().clear()
     this.#others = 0
   }
 
   async write (options) {
+    this.#check()
+    this.#isWriting = true
     // Without operations that it knows, abstract-level writes nothing.
     if (super.length > 0 || this.#others === 0) return super.write(options)
+    // It does not know of this write either.
+    const writes = this.#writes
+    this.#writes = null
     try {
-      await this._write(options ?? {})
+      await this.#write(writes, options ?? {})
     } finally {
       await this.close()
     }
@@ -80,17 +86,31 @@ class ChainedBatch extends AbstractChainedBatch {
     return this.#write(this.#writes, options)
   }
 
+  // The writes, until abstract-level knows that they are written.
+  #held () {
+    if (this.#writes === null) throw notOpen()
+    return this.#writes
+  }
+
   async _close () {
     this.#writes = null
     this.#others = 0
   }
 
+  #check () {
+    if (this.#writes === null || this.#isWriting) throw notOpen()
+  }
+
   // Where a write goes that abstract-level does not know.
   #level (options) {
-    if (this.#writes === null) throw errorWith('LEVEL_BATCH_NOT_OPEN', 'Batch is not open')
+    this.#check()
     const level = options?.sublevel ?? this.db
     return { level, keyEncoding: level.keyEncoding(options?.keyEncoding) }
   }
+}
+
+function notOpen () {
+  return errorWith('LEVEL_BATCH_NOT_OPEN', 'Batch is not open')
 }
 
 module.exports = { ChainedBatch }

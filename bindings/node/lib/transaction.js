@@ -30,6 +30,11 @@ class Transaction {
       locking: Boolean(locking),
       timeout: timeout == null ? undefined : milliseconds(timeout, 'timeout')
     })
+    if (db.status !== 'open') {
+      // Its close began meanwhile, and would not end the transaction.
+      await begun.rollBack().catch(() => {})
+      throw errorWith('LEVEL_DATABASE_NOT_OPEN', 'Database is not open')
+    }
     return new Transaction(db, begun)
   }
 
@@ -63,11 +68,11 @@ class Transaction {
     return this.rollback()
   }
 
-  /** The last call: nothing follows it. */
+  /** The last call: nothing follows it. Until it has ended, a close of the database waits for it. */
   #end (call) {
     const ended = this.#run(call)
     this.#native = null
-    this.#db.detachResource(this)
+    this.#last = this.#last.then(() => this.#db.detachResource(this))
     return ended
   }
 

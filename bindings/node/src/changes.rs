@@ -11,12 +11,13 @@
 )]
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use napi::Env;
 use napi::bindgen_prelude::{AsyncTask, BufferSlice, Object};
+use napi::{Env, JsDeferred};
 use napi_derive::napi;
 use windrow::{BatchWrite, Change, Error, ErrorKind};
 use windrow_ffi::leveldb;
@@ -111,15 +112,21 @@ impl Changes {
                 let time = Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).ok()?;
                 Instant::now().checked_add(time)
             });
-            let (deferred, promise) = env.create_deferred()?;
             let feed = Arc::clone(&self.0);
             feed.is_stopped.store(false, Ordering::Release);
+            // A promise without a thread would never settle, so the thread is first.
+            let (give, take) = channel();
             let wait = move || {
                 feed.wait(until);
-                deferred.resolve(|_env| Ok(()));
+                if let Ok(deferred) = take.recv() {
+                    let deferred: JsDeferred<_, _> = deferred;
+                    deferred.resolve(|_env| Ok(()));
+                }
             };
             let name = "windrow-changes".to_owned();
             thread::Builder::new().name(name).spawn(wait)?;
+            let (deferred, promise) = env.create_deferred()?;
+            drop(give.send(deferred));
             Ok(promise)
         };
         wait().map_err(|error| napi::Error::new("LEVEL_IO_ERROR", error.reason.clone()))

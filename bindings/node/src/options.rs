@@ -27,6 +27,12 @@ pub(crate) struct OpenOptions {
     pub merge_operators: HashMap<String, String>,
 }
 
+/// The names of all options of databases.
+#[napi]
+pub fn option_names() -> Vec<&'static str> {
+    settings::names().collect()
+}
+
 /// The largest number below which a double has all whole numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 

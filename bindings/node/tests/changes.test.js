@@ -103,7 +103,7 @@ test('changes of keyspaces, transactions and merges come, too', async (t) => {
   assert.deepStrictEqual([dropped.type, dropped.keyspace], ['keyspaceDropped', 'users'])
   const snapshot = db.snapshot()
   assert.strictEqual(await db.get('b', { snapshot }), '3')
-  assert.strictEqual(snapshot.sequence, committed.sequence)
+  assert.strictEqual(snapshot.sequence, dropped.sequence)
   await snapshot.close()
 })
 

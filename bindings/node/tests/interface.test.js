@@ -7,7 +7,8 @@ const { fork } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const { test } = require('node:test')
-const { WindrowLevel } = require('windrow')
+const windrow = require('windrow')
+const { Backups, Transaction, WindrowLevel } = windrow
 const { folder, opened, withCode } = require('./common')
 
 test('keys and values of all kinds come back as they were', async (t) => {
@@ -112,6 +113,16 @@ test('errors have codes', async (t) => {
   }
 })
 
+test('an open takes options, too, and leaves those of hooks alone', async () => {
+  const db = new WindrowLevel(folder(), { compression: true, ofTheProgram: 1 })
+  await assert.rejects(db.open({ memoryBudget: 1 }), withCode('LEVEL_INVALID_ARGUMENT'))
+  let found
+  db.hooks.postopen.add(async (options) => { found = options.ofTheHook + options.ofTheProgram })
+  await db.open({ memoryBudget: 64 << 20, ofTheHook: 5 })
+  assert.strictEqual(found, 6)
+  await db.close()
+})
+
 test('a database that exists can be an error', async () => {
   const location = folder()
   const first = new WindrowLevel(location)
@@ -198,6 +209,90 @@ test('a close waits for the calls before it', async () => {
   await test('all of them, often', (db) => {
     return Array(20).fill(Object.values(calls)).flat().map((make) => make(db))
   })
+})
+
+test('a close waits for what waits for other calls', async () => {
+  const db = new WindrowLevel(folder())
+  const transaction = await db.transaction()
+  const other = await db.transaction()
+  const backups = await Backups.open(folder())
+  const calls = [
+    db.put('key', 'value', { transaction }),
+    transaction.commit(),
+    db.put('other', 'value', { transaction: other }),
+    other.rollback(),
+    db.backup(backups),
+    backups.verify(),
+    db.backup(backups)
+  ]
+  await db.close()
+  await Promise.all(calls)
+  assert.strictEqual((await backups.list()).length, 2)
+  await backups.close()
+  await db.open()
+  assert.deepStrictEqual(await db.iterator().all(), [['key', 'value']])
+  await db.close()
+})
+
+test('a transaction that begins at a close begins before it or not at all', async () => {
+  for (let i = 0; i < 20; i++) {
+    const db = new WindrowLevel(folder())
+    await db.open()
+    const begun = db.transaction({ locking: i % 2 === 0 })
+    const closed = db.close()
+    const outcome = await begun.catch((error) => error)
+    await closed
+    if (outcome instanceof Transaction) {
+      await assert.rejects(outcome.commit(), withCode('LEVEL_TRANSACTION_NOT_OPEN'))
+    } else {
+      assert.strictEqual(outcome.code, 'LEVEL_DATABASE_NOT_OPEN')
+    }
+    assert.strictEqual(db.status, 'closed')
+  }
+})
+
+test('the package has the classes of its types', () => {
+  const types = fs.readFileSync(path.join(path.dirname(require.resolve('windrow')), 'index.d.ts'), 'utf8')
+  const classes = Array.from(types.matchAll(/^export (?:abstract )?class (\w+)/gm), ([, name]) => name)
+  assert.deepStrictEqual(Object.keys(windrow).sort(), classes.sort())
+})
+
+test('all options are taken by their names', async () => {
+  const source = path.join(__dirname, '../../../crates/windrow-ffi/src/settings.rs')
+  const lists = fs.readFileSync(source, 'utf8').split('= options! {').slice(1)
+  const types = fs.readFileSync(path.join(path.dirname(require.resolve('windrow')), 'index.d.ts'), 'utf8')
+  const [database, keyspace] = lists.map((list) => Array.from(list.matchAll(/^ {4}"(\w+)": /gm), ([, name]) => name))
+  assert.ok(database.length >= 20 && keyspace.length >= 17)
+  const test = async (name, options) => {
+    assert.ok(new RegExp(`^  ${camelCase(name)}\\?: `, 'm').test(types), `the types have ${name}`)
+    await assert.rejects(new WindrowLevel(folder(), options).open(), (error) => {
+      const unfit = `${name}: "no such word" is not `
+      return error.cause.code === 'LEVEL_INVALID_ARGUMENT' && error.cause.message.includes(unfit)
+    }, name)
+  }
+  for (const name of database) {
+    // abstract-level makes flags of these.
+    if (name !== 'create_if_missing' && name !== 'error_if_exists') await test(name, { [camelCase(name)]: 'no such word' })
+  }
+  for (const name of keyspace) await test(name, { keyspace: { [camelCase(name)]: 'no such word' } })
+})
+
+function camelCase (name) {
+  return name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase())
+}
+
+test('without logs there are no files of theirs, and a persist is what survives', async () => {
+  const options = { log: false, jobLogBytes: 0, statusInterval: 0, latencyInterval: 0, keyspace: { mediumOrder: 'written' } }
+  const db = new WindrowLevel(folder(), options)
+  await db.put('a', '1')
+  await db.persist()
+  await db.put('b', '2')
+  await assert.rejects(db.put('c', '3', { sync: true }), withCode('LEVEL_INVALID_ARGUMENT'))
+  await db.close()
+  for (const name of ['LOG', 'STATUS']) assert.ok(!fs.existsSync(path.join(db.location, name)), name)
+  await db.open()
+  assert.deepStrictEqual(await db.iterator().all(), [['a', '1']])
+  await db.close()
 })
 
 test('everything is an error after a close', async () => {

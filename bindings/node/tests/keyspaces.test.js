@@ -159,3 +159,30 @@ test('reads that are answered at once let the loop of Node turn', async (t) => {
   while (turns < 3) assert.strictEqual(await db.get('key'), 'value')
   clearInterval(timer)
 })
+
+test('a batch of merges is written once, and takes nothing more', async (t) => {
+  const db = await opened(t, { mergeOperator: 'windrow.append.2c' })
+  await db.put('removed', 'x')
+  const batch = db.batch().merge('list', 'a').clearRange({ gte: 'm' })
+  const written = batch.write()
+  for (const call of [
+    () => batch.write(),
+    async () => batch.merge('list', 'b'),
+    async () => batch.clearRange(),
+    async () => batch.put('list', 'c'),
+    async () => batch.del('list'),
+    async () => batch.clear()
+  ]) {
+    await assert.rejects(call, withCode('LEVEL_BATCH_NOT_OPEN'))
+  }
+  await written
+  await assert.rejects(batch.write(), withCode('LEVEL_BATCH_NOT_OPEN'))
+  assert.deepStrictEqual(await db.iterator().all(), [['list', 'a']])
+
+  // Beside a write that abstract-level knows.
+  const other = db.batch().put('key', 'value').merge('list', 'b')
+  const both = other.write()
+  assert.throws(() => other.merge('list', 'c'), withCode('LEVEL_BATCH_NOT_OPEN'))
+  await both
+  assert.deepStrictEqual(await db.iterator().all(), [['key', 'value'], ['list', 'a,b']])
+})

@@ -66,7 +66,7 @@ test('states have keyspaces', async (t) => {
   assert.strictEqual(await users.get('a'), '1')
   assert.strictEqual(await after.keyspace('users').get('a'), '2')
   await assert.rejects(users.put('a', '3'), withCode('LEVEL_READ_ONLY'))
-  await assert.rejects(state.keyspace('missing').open(), withCode('LEVEL_READ_ONLY'))
+  await assert.rejects(state.keyspace('missing').open(), withCode('LEVEL_NOT_FOUND'))
   for (const one of [state, after]) await one.close()
   assert.strictEqual(users.status, 'closed')
 })

@@ -2,5 +2,5 @@
 # Windrow beside plyvel, rocksdict and py-lmdb: see compare.py, which takes the arguments.
 source "$(dirname "$0")/../common.sh"
 environment 'maturin>=1.9,<2' plyvel==1.5.1 rocksdict lmdb
-[ -n "${WINDROW_PYTHON_INSTALLED:-}" ] || wheel
+[ -n "${WINDROW_PYTHON_INSTALLED:-}" ] || { wheel; installed; }
 "$python" "$here/benchmarks/compare.py" "$@"

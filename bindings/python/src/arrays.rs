@@ -17,7 +17,7 @@ use windrow::Cursor;
 
 use crate::buffers::Value;
 use crate::errors::invalid_argument;
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, detached};
 
 /// A chunk ends at the row with which a column has this many bytes.
 const COLUMN_BYTES: usize = 64 << 20;
@@ -155,8 +155,13 @@ impl ArrayScan {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         let state = self.state.get(py)?.lock_py_attached(py);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        let state = &mut *state;
-        let (keys, values) = call(py, || state.chunk(self.rows, self.prefix))?;
+        let chunk = {
+            let state = &mut *state;
+            detached(py, || state.chunk(self.rows, self.prefix))
+        };
+        // A new exception can start the collector of garbage, which may call this scan.
+        drop(state);
+        let (keys, values) = chunk.map_err(|failure| failure.exception(py))?;
         let rows = keys.offsets.len() - 1;
         if rows == 0 {
             return Ok(None);

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::buffers::{Input, Seconds};
 use crate::options;
-use crate::owner::{Held, Owner, call, caught};
+use crate::owner::{Failure, Held, Owner, attached, detached};
 use crate::view::{View, has_failed};
 
 /// Writes to any keyspaces of a database that take effect as one. As a context manager it writes at the end of the block,
@@ -28,6 +28,19 @@ impl Batch {
         Ok(batch.unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Runs `work` with the lock. The exception is made without it: a new object can start the collector of garbage, which may
+    /// call this batch.
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut windrow::Batch) -> Result<T, Failure>,
+    ) -> PyResult<T> {
+        let mut batch = self.lock(py)?;
+        let outcome = work(&mut batch);
+        drop(batch);
+        outcome.map_err(|failure| failure.exception(py))
+    }
+
     fn add(
         &self,
         py: Python<'_>,
@@ -35,8 +48,7 @@ impl Batch {
         add: impl FnOnce(&mut windrow::Batch, &windrow::Keyspace) -> windrow::Result<()>,
     ) -> PyResult<()> {
         let keyspace = keyspace.keyspace(py)?;
-        let mut batch = self.lock(py)?;
-        caught(py, || add(&mut batch, keyspace))
+        self.with(py, |batch| attached(|| add(batch, keyspace)))
     }
 }
 
@@ -95,24 +107,25 @@ impl Batch {
     fn write(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
         let owner = self.0.owner(py)?;
         let durability = options::durability(py, durability, owner.durability)?;
-        let batch = self.lock(py)?;
-        let batch = &*batch;
-        call(py, || owner.db.write_with(batch, durability))
+        self.with(py, |batch| {
+            let batch = &*batch;
+            detached(py, || owner.db.write_with(batch, durability))
+        })
     }
 
     /// Removes all writes from the batch.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        let mut batch = self.lock(py)?;
-        caught(py, || {
-            batch.clear();
-            Ok(())
+        self.with(py, |batch| {
+            attached(|| {
+                batch.clear();
+                Ok(())
+            })
         })
     }
 
     /// The batch as bytes, for `Database.batch_from_bytes` of this database or another.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let batch = self.lock(py)?;
-        let bytes = caught(py, || batch.to_bytes())?;
+        let bytes = self.with(py, |batch| attached(|| batch.to_bytes()))?;
         Ok(PyBytes::new(py, &bytes))
     }
 

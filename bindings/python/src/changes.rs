@@ -19,7 +19,7 @@ use windrow::{BatchEntry, BatchWrite};
 
 use crate::buffers::{Seconds, to_bytes};
 use crate::errors::{invalid_argument, raised};
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Held, Owner, call, detached};
 
 /// The longest step of a wait.
 const STEP: Duration = Duration::from_millis(100);
@@ -59,8 +59,11 @@ impl Changes {
         }
         let feed = self.feed.get(py)?.lock_py_attached(py);
         let mut feed = feed.unwrap_or_else(PoisonError::into_inner);
-        let feed = feed.as_mut().ok_or_else(closed)?;
-        call(py, || feed.next(step))
+        let next = feed.as_mut().map(|feed| detached(py, || feed.next(step)));
+        // A new exception can start the collector of garbage, which may call this feed.
+        drop(feed);
+        let next = next.ok_or_else(closed)?;
+        next.map_err(|failure| failure.exception(py))
     }
 
     /// Waits for a change for at most `timeout`.

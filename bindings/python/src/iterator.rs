@@ -1,6 +1,7 @@
 //! Iterators over a view or over what a transaction sees.
 //!
-//! Concurrency: a lock for each iterator. An iterator of a transaction takes that of its transaction inside of its own.
+//! Concurrency: a lock for each iterator. An iterator of a transaction takes that of its transaction inside of its own. With a
+//! lock no object is made but bytes, because others can start the collector of garbage, which may call the same iterator.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use windrow::Cursor;
 use crate::buffers::Input;
 use crate::errors::raised;
 use crate::iteration::{Direction, Iteration};
-use crate::owner::{Held, Owner, call};
+use crate::owner::{Failure, Held, Owner, detached};
 use crate::scope::Scope;
 use crate::shared_transaction::Shared;
 
@@ -43,8 +44,14 @@ struct State {
     /// `None` after a close.
     source: Option<Source>,
     iteration: Iteration,
-    /// The error of the next step.
-    failed: Option<PyErr>,
+    /// Of the next step.
+    failed: Option<Failure>,
+}
+
+/// What an iterator gives of an entry, as far as it wants it.
+struct Taken<'py> {
+    key: Option<Bound<'py, PyBytes>>,
+    value: Option<Bound<'py, PyBytes>>,
 }
 
 /// An iterator that goes both ways. It stands between two entries.
@@ -82,6 +89,7 @@ impl Iterator {
         let state = self.state.get(py)?.lock_py_attached(py);
         let state = state.unwrap_or_else(PoisonError::into_inner);
         if state.source.is_none() {
+            drop(state);
             return Err(raised(py, "ClosedError", "the iterator has been closed"));
         }
         Ok(state)
@@ -90,10 +98,23 @@ impl Iterator {
     fn seek_by(&self, py: Python<'_>, seek: impl FnOnce(&mut Iteration)) -> PyResult<()> {
         let mut state = self.lock(py)?;
         seek(&mut state.iteration);
-        let failed = state.failed.take();
-        drop(state);
-        drop(failed);
+        state.failed = None;
         Ok(())
+    }
+
+    /// The next entry in this direction.
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        direction: Direction,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut state = self.lock(py)?;
+        let taken = self.step(py, &mut state, direction);
+        drop(state);
+        match taken {
+            Ok(taken) => taken.map(|entry| Self::object(py, entry)).transpose(),
+            Err(failure) => Err(failure.exception(py)),
+        }
     }
 
     /// Takes the next entry in this direction.
@@ -102,46 +123,45 @@ impl Iterator {
         py: Python<'py>,
         state: &mut State,
         direction: Direction,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if let Some(error) = state.failed.take() {
-            return Err(error);
+    ) -> Result<Option<Taken<'py>>, Failure> {
+        if let Some(failure) = state.failed.take() {
+            return Err(failure);
         }
-        if let Some((key, value)) = state.iteration.take(direction) {
-            return self.object(py, key, value).map(Some);
+        if let Some(entry) = state.iteration.take(direction) {
+            return Ok(Some(self.copy(py, entry)));
         }
         let State {
             source, iteration, ..
         } = state;
         match source {
-            Some(Source::View(cursor)) => call(py, || iteration.read(&mut **cursor, direction))?,
-            Some(Source::Transaction(shared, number)) => shared.call(py, |transaction| {
+            Some(Source::View(cursor)) => {
+                detached(py, || iteration.read(&mut **cursor, direction))?;
+            }
+            Some(Source::Transaction(shared, number)) => shared.attempt(py, |transaction| {
                 let read =
                     |cursor: &mut windrow::TransactionCursor<'_>| iteration.read(cursor, direction);
                 transaction.with_cursor(*number, read).unwrap_or(Ok(()))
             })?,
             None => {}
         }
-        match iteration.take(direction) {
-            Some((key, value)) => self.object(py, key, value).map(Some),
-            None => Ok(None),
+        let entry = iteration.take(direction);
+        Ok(entry.map(|entry| self.copy(py, entry)))
+    }
+
+    fn copy<'py>(&self, py: Python<'py>, (key, value): (&[u8], &[u8])) -> Taken<'py> {
+        let key = &key[self.scope.prefix_bytes()..];
+        Taken {
+            key: (self.part != Part::Values).then(|| PyBytes::new(py, key)),
+            value: (self.part != Part::Keys).then(|| PyBytes::new(py, value)),
         }
     }
 
-    fn object<'py>(
-        &self,
-        py: Python<'py>,
-        key: &[u8],
-        value: &[u8],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let key = &key[self.scope.prefix_bytes()..];
-        Ok(match self.part {
-            Part::Keys => PyBytes::new(py, key).into_any(),
-            Part::Values => PyBytes::new(py, value).into_any(),
-            Part::Items => {
-                let item = [PyBytes::new(py, key), PyBytes::new(py, value)];
-                PyTuple::new(py, item)?.into_any()
-            }
-        })
+    fn object<'py>(py: Python<'py>, taken: Taken<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match (taken.key, taken.value) {
+            (Some(key), Some(value)) => Ok(PyTuple::new(py, [key, value])?.into_any()),
+            (Some(part), None) | (None, Some(part)) => Ok(part.into_any()),
+            (None, None) => Err(raised(py, "InternalError", "an entry has no part")),
+        }
     }
 }
 
@@ -152,14 +172,12 @@ impl Iterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let mut state = self.lock(py)?;
-        self.step(py, &mut state, self.direction)
+        self.next(py, self.direction)
     }
 
     /// Steps back: gives the entry behind the iterator, which the next step forward gives again.
     fn prev<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut state = self.lock(py)?;
-        let found = self.step(py, &mut state, self.direction.opposite())?;
+        let found = self.next(py, self.direction.opposite())?;
         found.ok_or_else(|| pyo3::exceptions::PyStopIteration::new_err(()))
     }
 
@@ -174,22 +192,34 @@ impl Iterator {
         max_bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
         let mut state = self.lock(py)?;
-        let taken = PyList::empty(py);
+        let mut taken = Vec::new();
+        let mut failed = None;
         let mut bytes = 0;
         while taken.len() < count && max_bytes.is_none_or(|most| bytes < most) {
             match self.step(py, &mut state, self.direction) {
-                Ok(Some(entry)) => taken.append(entry)?,
+                Ok(Some(entry)) => taken.push(entry),
                 Ok(None) => break,
                 // An error of a value comes once, so it is kept for the next call.
-                Err(error) if !taken.is_empty() => {
-                    state.failed = Some(error);
+                Err(failure) if !taken.is_empty() => {
+                    state.failed = Some(failure);
                     break;
                 }
-                Err(error) => return Err(error),
+                Err(failure) => {
+                    failed = Some(failure);
+                    break;
+                }
             }
             bytes += state.iteration.taken_bytes();
         }
-        Ok(taken)
+        drop(state);
+        if let Some(failure) = failed {
+            return Err(failure.exception(py));
+        }
+        let entries = PyList::empty(py);
+        for entry in taken {
+            entries.append(Self::object(py, entry)?)?;
+        }
+        Ok(entries)
     }
 
     /// Moves before the entry with this key, or before the first one with a greater key, in the order of keys.

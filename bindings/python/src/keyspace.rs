@@ -2,7 +2,8 @@
 //!
 //! Concurrency: any thread. The engine orders the writes.
 
-use pyo3::exceptions::PyKeyError;
+use pyo3::Borrowed;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PySlice};
 use windrow::{Batch, Durability, ErrorKind};
@@ -18,6 +19,17 @@ use crate::view::{Keyspace, View, missing};
 
 /// How often `change` tries again.
 const TRIES_MAX: usize = 200;
+
+/// An argument that may be left out, where `None` is one, too.
+struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(Some(object.to_owned())))
+    }
+}
 
 impl Keyspace {
     fn write(
@@ -142,16 +154,19 @@ impl Keyspace {
     }
 
     /// Sets the values of a mapping, or of pairs of keys and values, by one atomic write.
-    #[pyo3(signature = (entries, *, durability=None))]
+    #[pyo3(signature = (entries=None, *, durability=None))]
     fn update(
         slf: PyRef<'_, Self>,
         py: Python<'_>,
-        entries: Bound<'_, PyAny>,
+        entries: Option<Bound<'_, PyAny>>,
         durability: Option<&str>,
     ) -> PyResult<()> {
         let view = slf.as_super();
         let mut batch = Batch::new();
         view.keyspace(py)?;
+        let Some(entries) = entries else {
+            return Ok(());
+        };
         for pair in pairs(&entries)?.try_iter()? {
             let (key, value): (Input<'_>, Input<'_>) = pair?.extract()?;
             let key = view.written_key(py, key.as_slice())?;
@@ -167,22 +182,16 @@ impl Keyspace {
 
     /// Removes `key` and returns its value: of several threads, one gets it. A missing key gives `default`, or is a
     /// `KeyError` without one.
-    #[pyo3(signature = (key, *default))]
+    #[pyo3(signature = (key, default=Given(None)))]
     fn pop<'py>(
         slf: PyRef<'_, Self>,
         py: Python<'py>,
         key: Input<'py>,
-        default: Bound<'py, pyo3::types::PyTuple>,
+        default: Given<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if default.len() > 1 {
-            return Err(pyo3::exceptions::PyTypeError::new_err(
-                "pop takes a key and at most one default",
-            ));
-        }
         match Self::take(slf.as_super(), py, key.as_slice())? {
             Some(value) => Ok(value.into_any()),
-            None if default.is_empty() => Err(missing(py, key.as_slice())),
-            None => default.get_item(0),
+            None => default.0.ok_or_else(|| missing(py, key.as_slice())),
         }
     }
 
@@ -204,16 +213,22 @@ impl Keyspace {
         Err(PyKeyError::new_err("the view has no entry"))
     }
 
-    /// The value of `key`. A missing key gets the value `default` first.
+    /// The value of `key`. A missing key gets the value `default` first; without one it is a `TypeError`, as `None` is no value.
+    #[pyo3(signature = (key, default=None))]
     fn setdefault<'py>(
         slf: PyRef<'_, Self>,
         py: Python<'py>,
         key: Input<'_>,
-        default: Input<'_>,
+        default: Option<Input<'_>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let view = slf.as_super();
         let full = view.written_key(py, key.as_slice())?;
         let keyspace = view.keyspace(py)?;
+        let Some(default) = default else {
+            let found = view.find(py, key.as_slice())?;
+            return found
+                .ok_or_else(|| PyTypeError::new_err("the key is missing, and None is no value"));
+        };
         let default = default.as_slice();
         loop {
             if call(py, || keyspace.insert_if_absent(&full, default))? {

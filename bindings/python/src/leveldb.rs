@@ -9,7 +9,8 @@ use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use windrow_ffi::leveldb::{self, OpenOptions};
+use windrow::{Error, ErrorKind};
+use windrow_ffi::leveldb::{self, Entries, OpenOptions};
 
 use crate::database::Database;
 use crate::owner::{Owner, call};
@@ -25,7 +26,16 @@ pub(crate) fn open_leveldb(
 ) -> PyResult<(Database, Bound<'_, PyAny>)> {
     let options = options.map_or_else(OpenOptions::default, |options| options.0);
     let durability = options.to_windrow().durability;
-    let (db, keyspace) = call(py, || leveldb::open(&path, &options))?;
+    let (db, keyspace) = call(py, || {
+        let (db, keyspace) = leveldb::open(&path, &options)?;
+        // Its entry would be missing in iterators without a word.
+        let entries = Entries::new(db.clone(), keyspace.clone())?;
+        if entries.contains_key(b"", None)? {
+            let message = "the database has an entry with the empty key, which this interface cannot show: remove it by another";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        Ok((db, keyspace))
+    })?;
     let owner = Owner::new(db, durability);
     let keyspace = Keyspace::open(py, Arc::clone(&owner), keyspace)?;
     Ok((Database::new(owner), keyspace))

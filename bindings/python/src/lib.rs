@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - I1: Whatever may wait (for a device, a lock or another thread) runs detached from the interpreter, also the close of
-//!   a database by the last object that refers to it.
+//!   a database by the last object that refers to it. But an object that nobody has closed or ended frees what it holds, such
+//!   as the writes of a transaction and files that are mapped, where Python frees it.
 //! - I2: No call touches a database that was opened before a fork of the process, and no object closes one.
 //! - I3: Memory that another thread of Python can change is never read while detached.
 //!
@@ -41,7 +42,7 @@ mod transaction;
 mod view;
 
 /// Windrow's classes. Use the package `windrow`.
-#[pyo3::pymodule]
+#[pyo3::pymodule(gil_used = true)]
 mod _windrow {
     use pyo3::prelude::*;
 

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use windrow::{MergedCursor, Result};
 
 use crate::errors::raised;
-use crate::owner::{Failure, Held, Owner, call};
+use crate::owner::{Failure, Held, Owner, detached};
 use crate::view::Keyspace;
 
 /// The most entries that are read at once.
@@ -31,7 +31,7 @@ struct State {
     /// Entries that were read ahead.
     ahead: VecDeque<Entry>,
     /// What came after them.
-    failed: Option<windrow::Error>,
+    failed: Option<Failure>,
 }
 
 impl State {
@@ -46,7 +46,7 @@ impl State {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    self.failed = Some(error);
+                    self.failed = Some(Failure::Error(error));
                     return;
                 }
             }
@@ -122,20 +122,26 @@ impl MergedItems {
         let mut state = self.lock(py)?;
         if state.ahead.is_empty() && state.failed.is_none() {
             let state = &mut *state;
-            call(py, || {
+            if let Err(failure) = detached(py, || {
                 state.read();
                 Ok(())
-            })?;
+            }) {
+                state.failed = Some(failure);
+            }
         }
-        if let Some((keyspace, key, value)) = state.ahead.pop_front() {
+        let entry = state.ahead.pop_front();
+        let failed = entry.is_none().then(|| state.failed.take()).flatten();
+        // A new object can start the collector of garbage, which may call this iterator.
+        drop(state);
+        if let Some((keyspace, key, value)) = entry {
             let keyspace = self.keyspaces.get(keyspace);
             let keyspace = keyspace
                 .ok_or_else(|| raised(py, "InternalError", "an entry is of no keyspace"))?;
             let (key, value) = (PyBytes::new(py, &key), PyBytes::new(py, &value));
             return Ok(Some((keyspace.bind(py).clone(), key, value)));
         }
-        match state.failed.take() {
-            Some(error) => Err(Failure::Error(error).exception(py)),
+        match failed {
+            Some(failure) => Err(failure.exception(py)),
             None => Ok(None),
         }
     }

@@ -87,9 +87,12 @@ impl Owner {
 }
 
 /// Why a call has failed.
+#[derive(Debug)]
 pub(crate) enum Failure {
     Error(windrow::Error),
     Panic(String),
+    /// What the call uses has ended.
+    Closed(&'static str),
 }
 
 impl Failure {
@@ -97,6 +100,7 @@ impl Failure {
         match self {
             Self::Error(error) => exception(py, error),
             Self::Panic(message) => raised(py, "InternalError", message),
+            Self::Closed(message) => raised(py, "ClosedError", message),
         }
     }
 }
@@ -120,14 +124,17 @@ pub(crate) fn call<T: Send>(
     detached(py, work).map_err(|failure| failure.exception(py))
 }
 
-/// Runs `work`, which waits for nothing, attached to the interpreter. An error becomes an exception, and so does a panic.
+/// Runs `work`, which waits for nothing, attached to the interpreter, and stops a panic.
+pub(crate) fn attached<T>(work: impl FnOnce() -> windrow::Result<T>) -> Result<T, Failure> {
+    match catch(work) {
+        Ok(outcome) => outcome.map_err(Failure::Error),
+        Err(message) => Err(Failure::Panic(message)),
+    }
+}
+
+/// As [`attached`]. An error becomes an exception, and so does a panic.
 pub(crate) fn caught<T>(py: Python<'_>, work: impl FnOnce() -> windrow::Result<T>) -> PyResult<T> {
-    let failure = match catch(work) {
-        Ok(Ok(outcome)) => return Ok(outcome),
-        Ok(Err(error)) => Failure::Error(error),
-        Err(message) => Failure::Panic(message),
-    };
-    Err(failure.exception(py))
+    attached(work).map_err(|failure| failure.exception(py))
 }
 
 /// A handle of a database, with the database.
@@ -183,11 +190,12 @@ impl<T> Drop for Held<T> {
             return;
         }
         drop(handle);
-        if Arc::strong_count(&owner) == 1 {
+        // One of those who drop the last objects at once gets it.
+        let mut last = Arc::into_inner(owner);
+        if last.is_some() {
             // The close waits for the threads of the database.
-            let mut owner = Some(owner);
-            let closed = Python::try_attach(|py| py.detach(|| drop(owner.take())));
-            debug_assert!(closed.is_some() || owner.is_some());
+            let closed = Python::try_attach(|py| py.detach(|| drop(last.take())));
+            debug_assert!(closed.is_some() || last.is_some());
         }
     }
 }

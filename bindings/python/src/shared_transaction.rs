@@ -8,8 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use windrow_ffi::transaction::TransactionAndCursors;
 
-use crate::errors::raised;
-use crate::owner::detached;
+use crate::owner::{Failure, detached};
 
 /// A transaction; `None` after its end.
 pub(crate) struct Shared(Mutex<Option<TransactionAndCursors>>);
@@ -29,22 +28,27 @@ impl Shared {
         state.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` detached from the interpreter. The exception is made without the lock: a new object can start the
-    /// collector of garbage, which may find an iterator of this transaction.
+    /// Runs `work` detached from the interpreter.
+    pub(crate) fn attempt<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut TransactionAndCursors) -> windrow::Result<T> + Send,
+    ) -> Result<T, Failure> {
+        match &mut *self.lock(py) {
+            Some(transaction) => detached(py, || work(transaction)),
+            None => Err(Failure::Closed("the transaction has ended")),
+        }
+    }
+
+    /// As [`attempt`](Self::attempt). The exception is made without the lock: a new object can start the collector of garbage,
+    /// which may find an iterator of this transaction.
     pub(crate) fn call<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut TransactionAndCursors) -> windrow::Result<T> + Send,
     ) -> PyResult<T> {
-        let mut state = self.lock(py);
-        let outcome = state
-            .as_mut()
-            .map(|transaction| detached(py, || work(transaction)));
-        drop(state);
-        match outcome {
-            Some(outcome) => outcome.map_err(|failure| failure.exception(py)),
-            None => Err(raised(py, "ClosedError", "the transaction has ended")),
-        }
+        self.attempt(py, work)
+            .map_err(|failure| failure.exception(py))
     }
 
     /// Ends the transaction for all its users. Returns it.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMapping, PySet, PySlice, PyTuple};
 use windrow::{Expiry, Near};
 use windrow_ffi::catch;
 
@@ -421,6 +421,19 @@ impl Entries {
     pub(crate) fn new(view: Py<View>, part: Part) -> Self {
         Self { view, part }
     }
+
+    /// What a set of the keys or items makes of another iterable. Values are no set.
+    fn as_set<'py>(&self, method: &str, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        if self.part == Part::Values || other.try_iter().is_err() {
+            return Ok(py.NotImplemented().into_bound(py));
+        }
+        let own = PySet::empty(py)?;
+        own.call_method1("update", (self.__iter__(py)?,))?;
+        let theirs = PySet::empty(py)?;
+        theirs.call_method1("update", (other,))?;
+        own.call_method1(method, (theirs,))
+    }
 }
 
 #[pymethods]
@@ -437,6 +450,43 @@ impl Entries {
         self.view.get().iterate(py, self.part, Direction::Backward)
     }
 
+    fn __and__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__and__", &other)
+    }
+
+    fn __rand__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__rand__", &other)
+    }
+
+    fn __or__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__or__", &other)
+    }
+
+    fn __ror__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__ror__", &other)
+    }
+
+    fn __sub__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__sub__", &other)
+    }
+
+    fn __rsub__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__rsub__", &other)
+    }
+
+    fn __xor__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__xor__", &other)
+    }
+
+    fn __rxor__<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("__rxor__", &other)
+    }
+
+    /// Whether none of the keys or items is in `other`.
+    fn isdisjoint<'py>(&self, other: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.as_set("isdisjoint", &other)
+    }
+
     fn __contains__(&self, py: Python<'_>, wanted: Bound<'_, PyAny>) -> PyResult<bool> {
         let view = self.view.get();
         match self.part {
@@ -446,7 +496,9 @@ impl Entries {
                 else {
                     return Ok(false);
                 };
-                let key: Input<'_> = key.extract()?;
+                let Ok(key) = key.extract::<Input<'_>>() else {
+                    return Ok(false);
+                };
                 let found = view.find(py, key.as_slice())?;
                 match found {
                     Some(found) => found.into_any().eq(&value),

@@ -85,3 +85,15 @@ def test_changes_are_followed_and_a_cancelled_wait_loses_none(tmp_path):
                 await again.wait(0)
 
     asyncio.run(work())
+
+
+def test_a_transaction_takes_no_coroutine(tmp_path):
+    async def work(transaction):
+        raise AssertionError("it runs")
+
+    async def program():
+        async with await aio.open(tmp_path / "db") as db:
+            with pytest.raises(TypeError, match="coroutine"):
+                await db.transact(work)
+
+    asyncio.run(program())

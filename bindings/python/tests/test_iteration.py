@@ -1,5 +1,7 @@
 """Iterators go both ways, and stand between two entries."""
 
+import contextlib
+import gc
 import random
 
 import pytest
@@ -83,3 +85,40 @@ def test_random_walks_are_those_over_a_list(db, keyspace, seed, reverse):
             else:
                 with pytest.raises(StopIteration):
                     step()
+
+
+def test_the_collector_of_garbage_may_close_the_iterator_that_makes_an_object(db, planets):
+    class Closing:
+        def __init__(self, closed):
+            self.closed = closed
+            self.itself = self
+
+        def __del__(self):
+            self.closed.close()
+
+    transaction = db.transaction()
+    threshold = gc.get_threshold()
+    gc.disable()
+    try:
+        for make in (
+            lambda: iter(planets.items()),
+            lambda: transaction.items(planets),
+            lambda: db.merged_items(planets, planets),
+        ):
+            for step in (next, lambda it: it.take(2) if hasattr(it, "take") else next(it)):
+                iterator = make()
+                Closing(iterator)
+                gc.enable()
+                gc.set_threshold(1)
+                # The collector may come before the step, within it or after it.
+                with contextlib.suppress(windrow.ClosedError, StopIteration):
+                    assert step(iterator)
+                gc.set_threshold(*threshold)
+                gc.disable()
+                gc.collect()
+                with contextlib.suppress(windrow.ClosedError, StopIteration):
+                    next(iterator)
+                    raise AssertionError("the iterator is open")
+    finally:
+        gc.set_threshold(*threshold)
+        gc.enable()

@@ -38,12 +38,28 @@ def test_the_methods_of_a_dict_do_what_those_of_a_dict_do(keyspace):
         assert each.setdefault(b"d", b"4") == b"4"
         assert each.pop(b"b") == b"2"
         assert each.pop(b"b", None) is None
+        assert each.setdefault(b"a") == b"1"
+        each.update()
+        each.update({})
+        with pytest.raises(TypeError):
+            each.pop()
         with pytest.raises(KeyError):
             each.pop(b"b")
         with pytest.raises(TypeError):
             each.pop(b"b", 1, 2)
         assert (b"a", b"1") in each.items() and (b"a", b"2") not in each.items()
         assert b"a" in each.keys() and b"b" not in each.keys()
+        assert (5, b"1") not in each.items()
+        assert each.keys() & {b"a", b"x"} == {b"a"} == {b"a", b"x"} & each.keys()
+        assert each.keys() | [b"x"] == {b"a", b"c", b"d", b"x"} == {b"x"} | each.keys()
+        assert each.keys() - {b"a"} == {b"c", b"d"} and {b"a", b"x"} - each.keys() == {b"x"}
+        assert each.keys() ^ {b"a", b"x"} == {b"c", b"d", b"x"} == {b"a", b"x"} ^ each.keys()
+        assert each.items() & {(b"a", b"1"), (b"c", b"1")} == {(b"a", b"1")}
+        assert each.keys().isdisjoint([b"b"]) and not each.keys().isdisjoint([b"c"])
+        with pytest.raises(TypeError):
+            each.values() & {b"1"}
+        with pytest.raises(TypeError):
+            each.keys() & 5
         assert b"3" in each.values() and b"9" not in each.values()
         assert len(each.items()) == 3
     assert dict(keyspace) == dict(keyspace.items()) == model
@@ -53,6 +69,25 @@ def test_the_methods_of_a_dict_do_what_those_of_a_dict_do(keyspace):
     assert not keyspace and len(keyspace) == 0
     with pytest.raises(KeyError):
         keyspace.popitem()
+
+
+def test_the_methods_of_the_abstract_class_do_what_those_of_a_dict_do(keyspace):
+    abstract = collections.abc.MutableMapping
+    model = {}
+    for each in (keyspace, model):
+        assert abstract.setdefault(each, b"a", b"1") == b"1"
+        abstract.update(each, {b"b": b"2"})
+        abstract.update(each, [(b"c", b"3")])
+        assert abstract.get(each, b"a") == b"1" and abstract.get(each, b"x") is None
+        assert b"a" in collections.abc.KeysView(each) and len(collections.abc.ItemsView(each)) == 3
+    assert keyspace == model
+    assert keyspace.pop(b"x", default=7) == 7 and keyspace.pop(b"x", default=None) is None
+    with pytest.raises(TypeError):
+        keyspace.setdefault(b"x")
+    with pytest.raises(TypeError):
+        keyspace.update(a=b"1")
+    abstract.clear(keyspace)
+    assert not keyspace
 
 
 def test_a_slice_is_a_view_of_a_range(planets):

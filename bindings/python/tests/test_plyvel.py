@@ -109,3 +109,16 @@ def test_the_folder_goes_with_its_database_alone(tmp_path):
     (folder / "other").touch()
     plyvel.destroy_db(str(folder))
     assert sorted(path.name for path in folder.iterdir()) == ["LOCK", "other"]
+
+
+def test_a_database_with_the_empty_key_is_refused(tmp_path):
+    path = tmp_path / "db"
+    plyvel.DB(str(path), create_if_missing=True).close()
+    # As the libraries for C and Node write it.
+    with windrow.open(path) as db:
+        db.keyspace("leveldb.empty-key")[b"\0"] = b"value"
+    with pytest.raises(plyvel.Error, match="empty key"):
+        plyvel.DB(str(path))
+    with windrow.open(path) as db:
+        del db.keyspace("leveldb.empty-key")[b"\0"]
+    plyvel.DB(str(path)).close()

@@ -1,6 +1,6 @@
 """Programs of users, which mypy must accept in strict mode: it is not run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, MutableMapping
 
 from typing_extensions import assert_type
 
@@ -17,9 +17,13 @@ def reads(db: windrow.Database) -> None:
     assert_type(keyspace.pop(b"a", None), bytes | None)
     assert_type(keyspace.prefix(b"a").at(db.snapshot()), windrow.View)
     names: Iterable[bytes] = keyspace
+    mapping: MutableMapping[bytes, bytes] = keyspace
+    readable: Mapping[bytes, bytes] = keyspace.at(db.snapshot())
+    assert_type(keyspace.pop(b"a", default=5), bytes | int)
+    assert_type(keyspace.keys() & {b"a"}, set[bytes])
     pairs: list[tuple[bytes, bytes]] = list(reversed(keyspace.items()))
     assert_type(iter(keyspace.values()).prev(), bytes)
-    print(names, pairs, dict(keyspace.items()))
+    print(names, mapping, readable, pairs, dict(keyspace.items()))
 
 
 class Longest:

@@ -38,7 +38,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+// The bytes at a pointer, as an argument of a call.
+#ifdef __cplusplus
+#define WINDROW_BYTES(pointer, size) (windrow_bytes{(const uint8_t*)(pointer), (size)})
+#else
 #define WINDROW_BYTES(pointer, size) ((windrow_bytes){(const uint8_t*)(pointer), (size)})
+#endif
 
 
 // The newest backup, for functions that take the number of a backup.
@@ -242,11 +247,13 @@ typedef struct windrow_keyspace windrow_keyspace;
 // Options of a keyspace. One thread at a time uses them. Whoever is given them copies them.
 //
 // A setter stores a value. The open of the keyspace checks all of them and names each fault. A setter ignores null.
+// `windrow_keyspace_options_set` has all options, also those without a setter of their own.
 typedef struct windrow_keyspace_options windrow_keyspace_options;
 
 // Options of a database. One thread at a time uses them. An open copies them.
 //
-// A setter stores a value. The open checks all of them and names each fault. A setter ignores null.
+// A setter stores a value. The open checks all of them and names each fault. A setter ignores null. `windrow_options_set` has
+// all options, also those without a setter of their own.
 typedef struct windrow_options windrow_options;
 
 // A reader of a database that this or another process may have open for writing. Any thread may use it. It keeps the files
@@ -481,7 +488,7 @@ int32_t windrow_batch_from_bytes(const windrow_database *database,
                                  windrow_batch **batch,
                                  windrow_error **error);
 
-// Passes the writes of the batch to `visitor`, in the order in which they were added.
+// Passes the writes of the batch to `visitor`, in the order in which they were added. The visitor must not change the batch.
 int32_t windrow_batch_visit(const windrow_batch *batch,
                             windrow_visitor visitor,
                             void *state,
@@ -707,10 +714,11 @@ int32_t windrow_cursor_prev(windrow_cursor *cursor, bool *is_valid, windrow_erro
 // Whether the cursor is at an entry; false for null.
 bool windrow_cursor_is_valid(const windrow_cursor *cursor);
 
-// The key of the entry, valid until the next move; no bytes if the cursor is at no entry.
+// The key of the entry; no bytes if the cursor is at no entry. It is valid until the next move, the free of the cursor, or the
+// end of its transaction.
 windrow_bytes windrow_cursor_key(const windrow_cursor *cursor);
 
-// The value of the entry, valid until the next move; no bytes if the cursor is at no entry. The first call reads a value
+// The value of the entry; no bytes if the cursor is at no entry. It is valid as long as the key. The first call reads a value
 // that is stored apart from its key.
 int32_t windrow_cursor_value(const windrow_cursor *cursor,
                              windrow_bytes *value,
@@ -834,6 +842,19 @@ int32_t windrow_keyspace_options_new(uint32_t preset,
 // Frees options. Null is allowed.
 void windrow_keyspace_options_free(windrow_keyspace_options *options);
 
+// Sets the option `name`, a field of Rust's `KeyspaceOptions`, to what `value` says, as `windrow_options_set` does. The names:
+//
+// - `memtable_bytes`, `base_bytes`, `file_bytes`, `block_bytes`, `level0_runs`: whole numbers. `medium_from`, `large_from`:
+//   whole numbers, or `never`. `segment_limit`: a whole number, or `scaled`.
+// - `size_ratio`, `scaling`, `bits_per_key`, `max_space_amp` (also `inf`): numbers. `default_ttl`: seconds.
+// - `compression`: `none`, `lz4` or `zstd`. `filter_allocation`: `monkey` or `uniform`.
+// - `medium_order`: `sorted`, or `written` for medium values in the order of the writes.
+// - `medium_in_place`: `last`, `before-last` or `never`: the level in which compactions put medium values in place.
+int32_t windrow_keyspace_options_set(windrow_keyspace_options *options,
+                                     const char *name,
+                                     const char *value,
+                                     windrow_error **error);
+
 // How long entries live that name no time of their own, in milliseconds from 1 to 2^47; 0, the default, for as long as
 // nobody removes them. Entries that are there already keep their times.
 void windrow_keyspace_options_set_default_ttl(windrow_keyspace_options *options,
@@ -900,6 +921,14 @@ void windrow_keyspace_free(windrow_keyspace *keyspace);
 int32_t windrow_keyspace_rename(const windrow_keyspace *keyspace,
                                 const char *name,
                                 windrow_error **error);
+
+// The present name of the keyspace. Free it with `windrow_text_free`.
+int32_t windrow_keyspace_name(const windrow_keyspace *keyspace, char **name, windrow_error **error);
+
+// The options of the keyspace as a JSON object. Free it with `windrow_text_free`.
+int32_t windrow_keyspace_options_json(const windrow_keyspace *keyspace,
+                                      char **json,
+                                      windrow_error **error);
 
 // Sets the value of `key`. `durability` is one of `WINDROW_DURABILITY_...`, here and in all other writes.
 int32_t windrow_put(const windrow_keyspace *keyspace,
@@ -1066,6 +1095,22 @@ windrow_options *windrow_options_new(void);
 
 // Frees options. Null is allowed.
 void windrow_options_free(windrow_options *options);
+
+// Sets the option `name`, a field of Rust's `Options`, to what `value` says: `true` or `false`, a number, seconds such as
+// `0.5`, or a word. An unknown name is an error, and so is a value that the option cannot have. The names:
+//
+// - `create_if_missing`, `error_if_exists`, `log`: `true` or `false`. Without a log only `windrow_persist` makes writes
+//   durable: the next open finds the database as it was at the last one.
+// - `durability`: `buffered` or `sync`. `recovery`: `strict` or `up-to-damage`. `block_source`: `mapped` or `buffered`.
+// - `lock_timeout`, `scrub_interval`, `change_retention_idle`, and `status_interval` for the file `STATUS`, 0 for never:
+//   seconds.
+// - `memory_budget`, `cache_bytes`, `max_wal_bytes`, `reserve_bytes`, `change_retention_bytes`,
+//   `compaction_bytes_per_second`, and `job_log_bytes` for the files `LOG` and `LOG.old`, 0 for none: bytes.
+// - `background_threads`, `open_files_max`, and `latency_interval`: one of so many calls is timed, 0 for none.
+int32_t windrow_options_set(windrow_options *options,
+                            const char *name,
+                            const char *value,
+                            windrow_error **error);
 
 // Whether an open creates a missing database. Default true.
 void windrow_options_set_create_if_missing(windrow_options *options, bool value);
@@ -1249,8 +1294,9 @@ int32_t windrow_transaction_roll_back_to(windrow_transaction *transaction,
                                          size_t savepoint,
                                          windrow_error **error);
 
-// Commits the transaction and frees it, also after an error: then nothing was written. The calls of cursors that it still
-// has return `WINDROW_CLOSED` from now on.
+// Commits the transaction and frees it, also after an error. Then nothing was written, unless the database was poisoned:
+// after `WINDROW_POISONED`, or an error that has poisoned it, only the next open shows whether the writes are there. The
+// calls of cursors that it still has return `WINDROW_CLOSED` from now on.
 int32_t windrow_transaction_commit(windrow_transaction *transaction,
                                    uint32_t durability,
                                    windrow_error **error);
@@ -1259,9 +1305,9 @@ int32_t windrow_transaction_commit(windrow_transaction *transaction,
 void windrow_transaction_roll_back(windrow_transaction *transaction);
 
 // Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
-// frees the transaction, also after an error: then nothing is prepared. A prepared transaction survives crashes until
-// `windrow_commit_prepared` or `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or
-// written.
+// frees the transaction, also after an error. Then nothing is prepared, unless the database was poisoned: see
+// `windrow_transaction_commit`. A prepared transaction survives crashes until `windrow_commit_prepared` or
+// `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or written.
 int32_t windrow_transaction_prepare(windrow_transaction *transaction,
                                     const char *name,
                                     windrow_error **error);

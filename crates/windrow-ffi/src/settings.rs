@@ -1,6 +1,6 @@
 //! Options by their names, for languages that pass them as names and values.
 //!
-//! The names are those of the fields of [`Options`] and [`KeyspaceOptions`], durations are seconds, and choices are words.
+//! The two lists below have all options, each once. The names are those of the fields of [`Options`] and [`KeyspaceOptions`], durations are seconds, and choices are words.
 //!
 //! Concurrency: no state.
 
@@ -24,7 +24,18 @@ pub enum Setting<'a> {
     Word(&'a str),
 }
 
-impl Setting<'_> {
+impl<'a> Setting<'a> {
+    /// The value that a text stands for: `true` or `false`, a number, or else a word.
+    pub fn of_text(text: &'a str) -> Self {
+        if let Ok(flag) = text.parse() {
+            return Self::Flag(flag);
+        }
+        if let Ok(number) = text.parse() {
+            return Self::Whole(number);
+        }
+        text.parse().map_or(Self::Word(text), Self::Real)
+    }
+
     fn flag(self) -> Result<bool> {
         match self {
             Self::Flag(flag) => Ok(flag),
@@ -98,11 +109,13 @@ impl Setting<'_> {
 /// # Errors
 /// `InvalidArgument`.
 pub fn durability(name: &str) -> Result<Durability> {
-    Setting::Word(name).choice(&[
-        ("buffered", Durability::Buffered),
-        ("sync", Durability::Sync),
-    ])
+    Setting::Word(name).choice(&DURABILITIES)
 }
+
+const DURABILITIES: [(&str, Durability); 2] = [
+    ("buffered", Durability::Buffered),
+    ("sync", Durability::Sync),
+];
 
 /// The isolation of this name.
 ///
@@ -130,56 +143,107 @@ pub fn preset(name: &str) -> Result<KeyspaceOptions> {
     Ok(KeyspaceOptions::preset(preset))
 }
 
+/// An option: its name, and what sets it.
+type Setter<T> = (&'static str, fn(&mut T, Setting<'_>) -> Result<()>);
+
+/// A list of options, each with its name, the field and what the field gets.
+macro_rules! options {
+    (|$options:ident: $type:ty, $value:ident| $($name:literal: $($field:ident).+ = $content:expr,)*) => {
+        &[$((
+            $name,
+            |$options: &mut $type, $value: Setting<'_>| {
+                $options.$($field).+ = $content;
+                Ok(())
+            },
+        ),)*]
+    };
+}
+
+/// All options of databases that are a value.
+const OF_DATABASES: &[Setter<Options>] = options! { |options: Options, value|
+    "create_if_missing": create_if_missing = value.flag()?,
+    "error_if_exists": error_if_exists = value.flag()?,
+    "durability": durability = value.choice(&DURABILITIES)?,
+    "log": log = value.flag()?,
+    "recovery": recovery = value.choice(&[
+        ("strict", Recovery::Strict),
+        ("up-to-damage", Recovery::UpToDamage),
+    ])?,
+    "block_source": block_source = value.choice(&[
+        ("mapped", BlockSource::Mapped),
+        ("buffered", BlockSource::Buffered),
+    ])?,
+    "lock_timeout": lock_timeout = value.duration()?,
+    "cache_bytes": cache_bytes = value.whole()?,
+    "max_wal_bytes": max_wal_bytes = value.whole()?,
+    "background_threads": background_threads = value.size()?,
+    "open_files_max": open_files_max = value.size()?,
+    "compaction_bytes_per_second": compaction_bytes_per_second = value.whole()?,
+    "memory_budget": memory_budget = value.whole()?,
+    "reserve_bytes": reserve_bytes = value.whole()?,
+    "change_retention_bytes": change_retention.bytes = value.whole()?,
+    "change_retention_idle": change_retention.idle = value.duration()?,
+    "scrub_interval": scrub_interval = value.duration()?,
+    "full_scrub_interval": full_scrub_interval = value.duration()?,
+    "job_log_bytes": job_log_bytes = value.whole()?,
+    "status_interval": status_interval = value.duration()?,
+    "latency_interval": latency_interval = u32::try_from(value.whole()?).unwrap_or(u32::MAX),
+};
+
+/// All options of keyspaces.
+const OF_KEYSPACES: &[Setter<KeyspaceOptions>] = options! { |options: KeyspaceOptions, value|
+    "memtable_bytes": memtable_bytes = value.size()?,
+    "size_ratio": size_ratio = value.real()?,
+    "scaling": scaling = value.real()?,
+    "base_bytes": base_bytes = value.whole()?,
+    "file_bytes": file_bytes = value.whole()?,
+    "block_bytes": block_bytes = value.size()?,
+    "bits_per_key": bits_per_key = value.real()?,
+    "filter_allocation": filter_allocation = value.choice(&[
+        ("monkey", FilterAllocation::Monkey),
+        ("uniform", FilterAllocation::Uniform),
+    ])?,
+    "compression": compression = value.choice(&[
+        ("none", Compression::None),
+        ("lz4", Compression::Lz4),
+        ("zstd", Compression::Zstd),
+    ])?,
+    "level0_runs": level0_runs = value.size()?,
+    "segment_limit": segment_limit = match value {
+        Setting::Word("scaled") => SegmentLimit::Scaled,
+        _ => SegmentLimit::Fixed(value.size()?),
+    },
+    "max_space_amp": max_space_amp = value.real()?,
+    "medium_from": medium_from = value.threshold()?,
+    "large_from": large_from = value.threshold()?,
+    "medium_in_place": medium_in_place = value.choice(&[
+        ("last", MediumInPlace::LastLevel),
+        ("before-last", MediumInPlace::LevelBeforeLast),
+        ("never", MediumInPlace::Never),
+    ])?,
+    "medium_order": medium_order = value.choice(&[
+        ("sorted", MediumOrder::Sorted),
+        ("written", MediumOrder::Written),
+    ])?,
+    "default_ttl": default_ttl = Some(value.duration()?),
+};
+
+/// The names of all options of databases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OF_DATABASES.iter().map(|(name, _)| *name)
+}
+
+/// The names of all options of keyspaces.
+pub fn names_of_keyspace() -> impl Iterator<Item = &'static str> {
+    OF_KEYSPACES.iter().map(|(name, _)| *name)
+}
+
 /// Sets the option `name` of a database.
 ///
 /// # Errors
 /// `InvalidArgument` if there is no such option, or it has no such values. The open checks the rest.
 pub fn set(options: &mut Options, name: &str, value: Setting<'_>) -> Result<()> {
-    let mut set = || {
-        match name {
-            "create_if_missing" => options.create_if_missing = value.flag()?,
-            "error_if_exists" => options.error_if_exists = value.flag()?,
-            "durability" => match value {
-                Setting::Word(name) => options.durability = durability(name)?,
-                _ => return Err(value.unfit("one of buffered, sync")),
-            },
-            "log" => options.log = value.flag()?,
-            "recovery" => {
-                options.recovery = value.choice(&[
-                    ("strict", Recovery::Strict),
-                    ("up-to-damage", Recovery::UpToDamage),
-                ])?;
-            }
-            "block_source" => {
-                options.block_source = value.choice(&[
-                    ("mapped", BlockSource::Mapped),
-                    ("buffered", BlockSource::Buffered),
-                ])?;
-            }
-            "lock_timeout" => options.lock_timeout = value.duration()?,
-            "cache_bytes" => options.cache_bytes = value.whole()?,
-            "max_wal_bytes" => options.max_wal_bytes = value.whole()?,
-            "background_threads" => options.background_threads = value.size()?,
-            "open_files_max" => options.open_files_max = value.size()?,
-            "compaction_bytes_per_second" => {
-                options.compaction_bytes_per_second = value.whole()?;
-            }
-            "memory_budget" => options.memory_budget = value.whole()?,
-            "reserve_bytes" => options.reserve_bytes = value.whole()?,
-            "change_retention_bytes" => options.change_retention.bytes = value.whole()?,
-            "change_retention_idle" => options.change_retention.idle = value.duration()?,
-            "scrub_interval" => options.scrub_interval = value.duration()?,
-            "full_scrub_interval" => options.full_scrub_interval = value.duration()?,
-            "job_log_bytes" => options.job_log_bytes = value.whole()?,
-            "status_interval" => options.status_interval = value.duration()?,
-            "latency_interval" => {
-                options.latency_interval = u32::try_from(value.whole()?).unwrap_or(u32::MAX);
-            }
-            _ => return Err(Error::invalid_argument("there is no such option")),
-        }
-        Ok(())
-    };
-    set().map_err(|error| error.context(name))
+    set_one(OF_DATABASES, options, name, value)
 }
 
 /// Sets the option `name` of a keyspace.
@@ -191,61 +255,16 @@ pub fn set_of_keyspace(
     name: &str,
     value: Setting<'_>,
 ) -> Result<()> {
-    let mut set = || {
-        match name {
-            "memtable_bytes" => options.memtable_bytes = value.size()?,
-            "size_ratio" => options.size_ratio = value.real()?,
-            "scaling" => options.scaling = value.real()?,
-            "base_bytes" => options.base_bytes = value.whole()?,
-            "file_bytes" => options.file_bytes = value.whole()?,
-            "block_bytes" => options.block_bytes = value.size()?,
-            "bits_per_key" => options.bits_per_key = value.real()?,
-            "filter_allocation" => {
-                options.filter_allocation = value.choice(&[
-                    ("monkey", FilterAllocation::Monkey),
-                    ("uniform", FilterAllocation::Uniform),
-                ])?;
-            }
-            "compression" => {
-                options.compression = value.choice(&[
-                    ("none", Compression::None),
-                    ("lz4", Compression::Lz4),
-                    ("zstd", Compression::Zstd),
-                ])?;
-            }
-            "level0_runs" => options.level0_runs = value.size()?,
-            "segment_limit" => {
-                options.segment_limit = match value {
-                    Setting::Word("scaled") => SegmentLimit::Scaled,
-                    _ => SegmentLimit::Fixed(value.size()?),
-                };
-            }
-            "max_space_amp" => options.max_space_amp = value.real()?,
-            "medium_from" => options.medium_from = value.threshold()?,
-            "large_from" => options.large_from = value.threshold()?,
-            "medium_in_place" => {
-                options.medium_in_place = value.choice(&[
-                    ("last", MediumInPlace::LastLevel),
-                    ("before-last", MediumInPlace::LevelBeforeLast),
-                    ("never", MediumInPlace::Never),
-                ])?;
-            }
-            "medium_order" => {
-                options.medium_order = value.choice(&[
-                    ("sorted", MediumOrder::Sorted),
-                    ("written", MediumOrder::Written),
-                ])?;
-            }
-            "default_ttl" => options.default_ttl = Some(value.duration()?),
-            _ => {
-                return Err(Error::invalid_argument(
-                    "there is no such option of keyspaces",
-                ));
-            }
-        }
-        Ok(())
-    };
-    set().map_err(|error| error.context(name))
+    set_one(OF_KEYSPACES, options, name, value)
+}
+
+fn set_one<T>(all: &[Setter<T>], options: &mut T, name: &str, value: Setting<'_>) -> Result<()> {
+    let found = all.iter().find(|(of, _)| *of == name);
+    let set = found.map_or_else(
+        || Err(Error::invalid_argument("there is no such option")),
+        |(_, set)| set(options, value),
+    );
+    set.map_err(|error| error.context(name))
 }
 
 #[cfg(test)]
@@ -254,7 +273,69 @@ mod tests {
 
     use windrow::{Compression, Durability, ErrorKind, KeyspaceOptions, Options, SegmentLimit};
 
-    use super::{Setting, preset, set, set_of_keyspace};
+    use super::{Setting, names, names_of_keyspace, preset, set, set_of_keyspace};
+
+    /// The names of the fields in the text of a debugger: those that are indented once.
+    fn fields(text: &str) -> Vec<&str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+        let lines = lines.filter(|line| !line.starts_with([' ', '}', ']', ')']));
+        lines
+            .filter_map(|line| Some(line.split_once(':')?.0))
+            .collect()
+    }
+
+    #[test]
+    fn each_field_has_its_option() {
+        // Those with objects in them have functions of their own.
+        let objects = [
+            "keyspace",
+            "vfs",
+            "runtime",
+            "listener",
+            "merge_operators",
+            "compaction_filters",
+        ];
+        let text = format!("{:#?}", Options::default());
+        let mut expected: Vec<_> = fields(&text)
+            .into_iter()
+            .filter(|name| !objects.contains(name))
+            .collect();
+        assert_eq!(
+            expected
+                .iter()
+                .filter(|name| **name == "change_retention")
+                .count(),
+            1
+        );
+        expected.retain(|name| *name != "change_retention");
+        expected.extend(["change_retention_bytes", "change_retention_idle"]);
+        expected.sort_unstable();
+        let mut found: Vec<_> = names().collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+
+        let text = format!("{:#?}", KeyspaceOptions::default());
+        let mut expected = fields(&text);
+        expected.sort_unstable();
+        let mut found: Vec<_> = names_of_keyspace().collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_text_is_the_value_it_looks_like() {
+        for (text, value) in [
+            ("true", Setting::Flag(true)),
+            ("0", Setting::Whole(0)),
+            ("0.5", Setting::Real(0.5)),
+            ("-1", Setting::Real(-1.0)),
+            ("inf", Setting::Real(f64::INFINITY)),
+            ("never", Setting::Word("never")),
+            ("", Setting::Word("")),
+        ] {
+            assert_eq!(Setting::of_text(text), value);
+        }
+    }
 
     #[test]
     fn options_are_set_by_their_names() {

@@ -43,8 +43,8 @@ pub struct Options {
     pub durability: Durability,
     /// Whether writes go to a log. Default true. Without a log writes cost less, and only
     /// [`Db::persist`](crate::Db::persist) makes them durable: whatever ends the process, even a close, the next open finds
-    /// the database exactly as it was at the last `persist`: also what else says that it is durable when it returns counts
-    /// from the next one on. The files of that state stay until the next one. A checkpoint or a backup includes one. Set false
+    /// the database exactly as it was at the last `persist`. Flushes, loads and changes of keyspaces count from the next one
+    /// on, too. The files of that state stay until the next one. A checkpoint or a backup includes one. Set false
     /// for data that can be made again from elsewhere. Writes with [`Durability::Sync`], prepared transactions, the change
     /// feed and secondaries need a log.
     pub log: bool,

@@ -13,6 +13,7 @@ classes lack is reached by `wrapped`, for example in `await asyncio.to_thread(db
 """
 
 import asyncio
+import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
@@ -49,7 +50,15 @@ class Database:
 
     async def transact(self, work: Callable[[windrow.Transaction], _T], **options: Any) -> _T:
         """Runs `work`, which is no coroutine, in a transaction, as `windrow.Database.transact` does."""
-        return await asyncio.to_thread(lambda: self.wrapped.transact(work, **options))
+
+        def checked(transaction: windrow.Transaction) -> _T:
+            outcome = work(transaction)
+            if inspect.iscoroutine(outcome):
+                outcome.close()
+                raise TypeError("the work of a transaction cannot be a coroutine")
+            return outcome
+
+        return await asyncio.to_thread(lambda: self.wrapped.transact(checked, **options))
 
     async def write(self, batch: windrow.Batch, **options: Any) -> None:
         """Writes a batch, which `wrapped.batch()` makes."""
@@ -195,7 +204,11 @@ class Changes:
 
 async def _taken(entries: windrow.Entries[_T], reverse: bool) -> AsyncIterator[_T]:
     direction: Any = reversed if reverse else iter
-    with await asyncio.to_thread(direction, entries) as iterator:
+    iterator = await asyncio.to_thread(direction, entries)
+    try:
         while taken := await asyncio.to_thread(iterator.take, _TAKEN, max_bytes=_TAKEN_BYTES):
             for entry in taken:
                 yield entry
+    finally:
+        # After a cancellation a thread may still take entries, and the event loop must not wait for it.
+        await asyncio.shield(asyncio.to_thread(iterator.close))

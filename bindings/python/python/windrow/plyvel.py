@@ -3,7 +3,7 @@
 A database is a folder of Windrow with the keyspace `default`. LevelDB's files are not read: copy the entries. What differs
 from plyvel:
 
-- Keys have 1 byte to 64 KiB; others are an `Error`.
+- Keys have 1 byte to 64 KiB; others are an `Error`, and so is the open of a database with an entry for the empty key.
 - Keys are ordered by their bytes. A comparator is an `Error`, whatever its order.
 - `paranoid_checks`, `verify_checksums`, `fill_cache`, `block_restart_interval` and `bloom_filter_bits=0` have no effect: all
   checks are always made, and there are always filters. Snappy is LZ4.
@@ -599,7 +599,10 @@ class RawIterator(_Closing):
 def repair_db(name: Any, **options: Any) -> None:
     """Opens the database, which recovers it, and checks every block and value. Damage is an error, and nothing is removed."""
     with DB(name, **options) as db:
-        damage = db._db.verify()
+        try:
+            damage = db._db.verify()
+        except windrow.Error as error:
+            _fail(error)
     if damage:
         raise CorruptionError(damage[0])
 

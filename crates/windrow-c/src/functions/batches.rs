@@ -221,7 +221,7 @@ pub struct Write {
 /// Receives a write. Returns whether it wants the next one. It must not throw.
 pub type Visitor = Option<unsafe extern "C" fn(state: *mut c_void, write: *const Write) -> bool>;
 
-/// Passes the writes of the batch to `visitor`, in the order in which they were added.
+/// Passes the writes of the batch to `visitor`, in the order in which they were added. The visitor must not change the batch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn windrow_batch_visit(
     batch: Option<&Batch>,

@@ -1,9 +1,11 @@
 //! What all functions do: no panic leaves them, and each result and error is set.
 
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 
-use windrow::Result;
-use windrow_ffi::catch;
+use windrow::{Error as WindrowError, Result};
+use windrow_ffi::{allocate, catch};
 
 use super::errors::{Error, WINDROW_OK};
 
@@ -47,4 +49,21 @@ pub(super) fn call_for<T>(
 /// Runs the work of a function that cannot fail.
 pub(super) fn guard<R>(fallback: R, work: impl FnOnce() -> R) -> R {
     catch(work).unwrap_or(fallback)
+}
+
+/// Gives text to the caller.
+pub(super) fn written(
+    result: Option<&mut MaybeUninit<*mut c_char>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+    write: impl FnOnce() -> Result<serde_json::Result<String>>,
+) -> i32 {
+    // Nobody would free text for which there is no result.
+    let is_wanted = result.is_some();
+    call_for(result, null_mut(), error, || {
+        let text = write()?.map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
+        if !is_wanted {
+            return Ok(null_mut());
+        }
+        allocate(text.as_bytes())
+    })
 }

@@ -335,7 +335,8 @@ pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
     })
 }
 
-/// The key of the entry, valid until the next move; no bytes if the cursor is at no entry.
+/// The key of the entry; no bytes if the cursor is at no entry. It is valid until the next move, the free of the cursor, or the
+/// end of its transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
     guard(Bytes::NONE, || {
@@ -349,7 +350,7 @@ pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
     })
 }
 
-/// The value of the entry, valid until the next move; no bytes if the cursor is at no entry. The first call reads a value
+/// The value of the entry; no bytes if the cursor is at no entry. It is valid as long as the key. The first call reads a value
 /// that is stored apart from its key.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_value(

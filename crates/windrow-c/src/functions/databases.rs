@@ -2,12 +2,11 @@
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
-use std::ptr::null_mut;
 
-use windrow::{Db, Durability, Error as WindrowError, Result};
-use windrow_ffi::{allocate, given, path, text};
+use windrow::{Db, Durability, Result};
+use windrow_ffi::{given, path, text};
 
-use super::calls::{call, call_for, guard};
+use super::calls::{call, call_for, guard, written};
 use super::errors::Error;
 use super::keyspace_options::KeyspaceOptions;
 use super::keyspaces::Keyspace;
@@ -198,15 +197,8 @@ pub(super) fn text_of(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
     write: impl FnOnce(&Db) -> serde_json::Result<String>,
 ) -> i32 {
-    // Nobody would free text for which there is no result.
-    let is_wanted = result.is_some();
-    call_for(result, null_mut(), error, || {
-        let db = &given(database, "database")?.db;
-        let text = write(db).map_err(|error| WindrowError::invalid_argument(error.to_string()))?;
-        if !is_wanted {
-            return Ok(null_mut());
-        }
-        allocate(text.as_bytes())
+    written(result, error, || {
+        Ok(write(&given(database, "database")?.db))
     })
 }
 

@@ -1,12 +1,14 @@
 //! The options of a keyspace. docs/tuning.md says when to change them.
 
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use windrow::{
     Compression, Error as WindrowError, FilterAllocation, MediumInPlace, Preset, SegmentLimit,
 };
-use windrow_ffi::given;
+use windrow_ffi::settings::{self, Setting};
+use windrow_ffi::{given, text};
 
 use super::calls::{call, call_for, guard};
 use super::errors::Error;
@@ -14,6 +16,7 @@ use super::errors::Error;
 /// Options of a keyspace. One thread at a time uses them. Whoever is given them copies them.
 ///
 /// A setter stores a value. The open of the keyspace checks all of them and names each fault. A setter ignores null.
+/// `windrow_keyspace_options_set` has all options, also those without a setter of their own.
 #[derive(Debug)]
 pub struct KeyspaceOptions(pub(super) windrow::KeyspaceOptions);
 
@@ -71,6 +74,31 @@ fn set(options: Option<&mut KeyspaceOptions>, set: impl FnOnce(&mut windrow::Key
             set(&mut options.0);
         }
     });
+}
+
+/// Sets the option `name`, a field of Rust's `KeyspaceOptions`, to what `value` says, as `windrow_options_set` does. The names:
+///
+/// - `memtable_bytes`, `base_bytes`, `file_bytes`, `block_bytes`, `level0_runs`: whole numbers. `medium_from`, `large_from`:
+///   whole numbers, or `never`. `segment_limit`: a whole number, or `scaled`.
+/// - `size_ratio`, `scaling`, `bits_per_key`, `max_space_amp` (also `inf`): numbers. `default_ttl`: seconds.
+/// - `compression`: `none`, `lz4` or `zstd`. `filter_allocation`: `monkey` or `uniform`.
+/// - `medium_order`: `sorted`, or `written` for medium values in the order of the writes.
+/// - `medium_in_place`: `last`, `before-last` or `never`: the level in which compactions put medium values in place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_keyspace_options_set(
+    options: Option<&mut KeyspaceOptions>,
+    name: *const c_char,
+    value: *const c_char,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let options = given(options, "options")?;
+        // SAFETY: the caller promises text.
+        let name = unsafe { text(name, "name of the option")? };
+        // SAFETY: the same.
+        let value = unsafe { text(value, "value of the option")? };
+        settings::set_of_keyspace(&mut options.0, name, Setting::of_text(value))
+    })
 }
 
 /// How long entries live that name no time of their own, in milliseconds from 1 to 2^47; 0, the default, for as long as

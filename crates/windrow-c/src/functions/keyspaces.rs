@@ -10,7 +10,7 @@ use windrow_ffi::{given, text};
 use super::bytes::{
     Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, elements, expiry_of, spaces,
 };
-use super::calls::{call, call_for, guard};
+use super::calls::{call, call_for, guard, written};
 use super::errors::Error;
 use super::options::durability;
 use super::snapshots::Snapshot;
@@ -60,6 +60,28 @@ pub unsafe extern "C" fn windrow_keyspace_rename(
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "name")? };
         Keyspace::given(keyspace)?.rename(name)
+    })
+}
+
+/// The present name of the keyspace. Free it with `windrow_text_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_name(
+    keyspace: Option<&Keyspace>,
+    name: Option<&mut MaybeUninit<*mut c_char>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    written(name, error, || Ok(Ok(Keyspace::given(keyspace)?.name())))
+}
+
+/// The options of the keyspace as a JSON object. Free it with `windrow_text_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_options_json(
+    keyspace: Option<&Keyspace>,
+    json: Option<&mut MaybeUninit<*mut c_char>>,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    written(json, error, || {
+        Ok(serde_json::to_string(&Keyspace::given(keyspace)?.options()))
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow::{BlockSource, Durability, Error as WindrowError, Recovery, Result, operators};
+use windrow_ffi::settings::{self, Setting};
 use windrow_ffi::{given, text};
 
 use super::calls::{call, guard};
@@ -14,7 +15,8 @@ use std::mem::MaybeUninit;
 
 /// Options of a database. One thread at a time uses them. An open copies them.
 ///
-/// A setter stores a value. The open checks all of them and names each fault. A setter ignores null.
+/// A setter stores a value. The open checks all of them and names each fault. A setter ignores null. `windrow_options_set` has
+/// all options, also those without a setter of their own.
 #[derive(Debug)]
 pub struct Options(pub(super) windrow::Options);
 
@@ -62,6 +64,34 @@ fn set(options: Option<&mut Options>, set: impl FnOnce(&mut windrow::Options)) {
             set(&mut options.0);
         }
     });
+}
+
+/// Sets the option `name`, a field of Rust's `Options`, to what `value` says: `true` or `false`, a number, seconds such as
+/// `0.5`, or a word. An unknown name is an error, and so is a value that the option cannot have. The names:
+///
+/// - `create_if_missing`, `error_if_exists`, `log`: `true` or `false`. Without a log only `windrow_persist` makes writes
+///   durable: the next open finds the database as it was at the last one.
+/// - `durability`: `buffered` or `sync`. `recovery`: `strict` or `up-to-damage`. `block_source`: `mapped` or `buffered`.
+/// - `lock_timeout`, `scrub_interval`, `change_retention_idle`, and `status_interval` for the file `STATUS`, 0 for never:
+///   seconds.
+/// - `memory_budget`, `cache_bytes`, `max_wal_bytes`, `reserve_bytes`, `change_retention_bytes`,
+///   `compaction_bytes_per_second`, and `job_log_bytes` for the files `LOG` and `LOG.old`, 0 for none: bytes.
+/// - `background_threads`, `open_files_max`, and `latency_interval`: one of so many calls is timed, 0 for none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_options_set(
+    options: Option<&mut Options>,
+    name: *const c_char,
+    value: *const c_char,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let options = given(options, "options")?;
+        // SAFETY: the caller promises text.
+        let name = unsafe { text(name, "name of the option")? };
+        // SAFETY: the same.
+        let value = unsafe { text(value, "value of the option")? };
+        settings::set(&mut options.0, name, Setting::of_text(value))
+    })
 }
 
 /// Whether an open creates a missing database. Default true.

@@ -324,8 +324,9 @@ pub extern "C" fn windrow_transaction_roll_back_to(
     })
 }
 
-/// Commits the transaction and frees it, also after an error: then nothing was written. The calls of cursors that it still
-/// has return `WINDROW_CLOSED` from now on.
+/// Commits the transaction and frees it, also after an error. Then nothing was written, unless the database was poisoned:
+/// after `WINDROW_POISONED`, or an error that has poisoned it, only the next open shows whether the writes are there. The
+/// calls of cursors that it still has return `WINDROW_CLOSED` from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_commit(
     transaction: Option<Box<Transaction>>,
@@ -347,9 +348,9 @@ pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transact
 }
 
 /// Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
-/// frees the transaction, also after an error: then nothing is prepared. A prepared transaction survives crashes until
-/// `windrow_commit_prepared` or `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or
-/// written.
+/// frees the transaction, also after an error. Then nothing is prepared, unless the database was poisoned: see
+/// `windrow_transaction_commit`. A prepared transaction survives crashes until `windrow_commit_prepared` or
+/// `windrow_roll_back_prepared` ends it. Until then nobody else changes what it has read or written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn windrow_transaction_prepare(
     transaction: Option<Box<Transaction>>,

@@ -75,21 +75,20 @@ setters! {
     rocksdb_transaction_options_set_skip_prepare(_options: TransactionOptions, _value: u8) {}
 }
 
-/// Begins a transaction, in the handle of one that has ended if there is one.
+/// Begins a transaction, in the handle of one that has ended if there is one. That handle stays the caller's, also if nothing
+/// begins.
 fn begin(
     transaction: impl FnOnce() -> Option<Transaction>,
     old: Option<Box<Transaction>>,
 ) -> Option<Box<Transaction>> {
-    run(None, || {
-        let begun = transaction()?;
-        match old {
-            None => Some(Box::new(begun)),
-            Some(mut old) => {
-                *old = begun;
-                Some(old)
-            }
+    let begun = run(None, transaction);
+    match (begun, old) {
+        (Some(begun), Some(mut old)) => {
+            run((), || *old = begun);
+            Some(old)
         }
-    })
+        (begun, old) => begun.map(Box::new).or(old),
+    }
 }
 
 #[unsafe(no_mangle)]

@@ -519,8 +519,8 @@ impl Db {
     /// threads see one commit.
     ///
     /// The database links the files, or copies them if the file system cannot link. They must not be changed afterwards,
-    /// and may be removed: without a [log](Options::log) after the next [`persist`](Self::persist). The same file may be ingested again, here and elsewhere. Files for one keyspace must not
-    /// overlap. Their tables go to the deepest level with space for them; if they overlap newer data, to level 0.
+    /// and may be removed: without a [log](Options::log) after the next [`persist`](Self::persist). The same file may be
+    /// ingested again, here and elsewhere. Files for one keyspace must not overlap. Their tables go to the deepest level with space for them; if they overlap newer data, to level 0.
     ///
     /// # Errors
     /// `InvalidArgument` if a file is no such table, two files for one keyspace overlap, or a keyspace is of another

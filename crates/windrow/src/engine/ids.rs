@@ -1,7 +1,9 @@
 //! The only allocator of file numbers and segment ids.
 //!
 //! Invariant: it allocates a number only below the mark that the manifest has recorded. So no number is ever
-//! used twice, not even after an attempt that a crash interrupted. Checksums and cache keys rely on this.
+//! used twice, not even after an attempt that a crash interrupted. Checksums and cache keys rely on this. Without a log,
+//! an open goes back to an earlier mark. It begins above the numbers of all files in the folder, but ids of segments that lie
+//! behind the recorded ends of table files may be used again: each is overwritten and synced before an edit names it.
 //!
 //! Concurrency: lock-free. The thread that holds the catalog raises the mark.
 

@@ -4,7 +4,7 @@
 //! begins with a snapshot; the file `CURRENT` names the current log.
 //!
 //! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable,
-//! a [`follower`] reads them back from any [`position`] ([`salvage`] if they are damaged), [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
+//! a [`follower`] reads them back and has a [`position`] ([`salvage`] if they are damaged), [`names`] gives the names of all files, a copy of a database begins in a [`new_folder`].
 //!
 //! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
 //! [`values`] for the value files, and [`changes`] is its part for consumers of the change feed, with

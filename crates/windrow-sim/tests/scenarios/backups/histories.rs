@@ -13,6 +13,8 @@ use super::{BACKUPS, RESTORED, remove_all};
 /// A session, what it does next, and how much it has done beside backups.
 struct History {
     session: Session,
+    /// Without a log, the thread of a backup may not make keyspaces.
+    has_log: bool,
     generator: Generator,
     writes_beside: u64,
     jobs_beside: u64,
@@ -21,6 +23,9 @@ struct History {
 impl History {
     /// Does what may be done on the thread of a backup: nothing that ends the database or waits for its jobs.
     fn go_on(&mut self) {
+        if !self.has_log {
+            return;
+        }
         let operation = self.generator.operation();
         match operation {
             Operation::Write(..) => self.writes_beside += 1,
@@ -60,6 +65,10 @@ fn back_up(shared: &Arc<Mutex<History>>, setting: &Setting) {
     let sequence = db.stats().sequence;
     let made = db.backup(&backups).unwrap();
     assert_eq!(made.sequence, sequence);
+    if !setting.has_log() {
+        // The backup includes it.
+        lock().session.lock_model().persisted();
+    }
     backups.restore(made.number, RESTORED).unwrap();
     let copy = Db::open_read_only(RESTORED, setting.on(&disk, &runtime)).unwrap();
     assert!(
@@ -81,6 +90,7 @@ fn a_backup_within_a_history_holds_the_state_of_the_model() {
         session.open().unwrap();
         let shared = Arc::new(Mutex::new(History {
             session,
+            has_log: setting.has_log(),
             generator: Generator::new(seed, Profile::default()),
             writes_beside: 0,
             jobs_beside: 0,

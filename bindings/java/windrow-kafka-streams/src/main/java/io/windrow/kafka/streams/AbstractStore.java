@@ -87,11 +87,13 @@ abstract class AbstractStore implements StateStore {
         TaskId task = context.taskId();
         boolean isGlobal = task.subtopology() < 0;
         boolean isLogged = isGlobal || !(context instanceof InternalProcessorContext<?, ?> known) || known.changelogFor(name) != null;
+        Settings settings;
         try {
+            settings = Settings.of(context.appConfigs());
             isExactlyOnce = StreamsConfig.EXACTLY_ONCE_V2.equals(
                     context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG));
             StoreKind kind = new StoreKind(name, format, interval, isLogged, isGlobal, isLogged || isExactlyOnce);
-            database = new StoreDatabase(folder, Settings.of(context.appConfigs()), kind);
+            database = new StoreDatabase(folder, settings, kind);
         } catch (RuntimeException error) {
             throw new ProcessorStateException("Error opening store " + name + " at location " + folder, error);
         }
@@ -101,8 +103,7 @@ abstract class AbstractStore implements StateStore {
             transactions = null;
             watched = null;
             watch();
-            long cacheBytes = Settings.cacheBytes(context.appConfigs());
-            metrics = new StoreMetrics(context, metricsScope(), name, cacheBytes, () -> database.statistics());
+            metrics = new StoreMetrics(context, metricsScope(), name, settings.cacheBytes(), () -> database.statistics());
         } catch (RuntimeException error) {
             database.close();
             throw error;
@@ -139,14 +140,17 @@ abstract class AbstractStore implements StateStore {
         Batch batch = new Batch();
         Keyspace entries = call(database::writable);
         Map<TopicPartition, Long> offsets = new HashMap<>();
+        long bytes = 0;
         restoring(records, batch, entries);
         synchronized (position) {
             for (ConsumerRecord<byte[], byte[]> record : records) {
                 restore(record, batch, entries);
                 ChangelogRecordDeserializationHelper.applyChecksAndUpdatePosition(record, isConsistent, position);
                 offsets.put(new TopicPartition(record.topic(), record.partition()), record.offset());
+                bytes += record.key().length + (record.value() == null ? 0 : record.value().length);
             }
-            run(() -> database.restore(batch, offsets, position, streamTime(), sequence()));
+            long restored = bytes;
+            run(() -> database.restore(batch, restored, offsets, position, streamTime(), sequence()));
         }
     }
 
@@ -173,10 +177,12 @@ abstract class AbstractStore implements StateStore {
     final void beforeWrite() {
         checkOpen();
         watch();
-        if (transactions != null && transactions.isCommitted() && database.hasUncommitted()) {
+        boolean hasUncommitted = database.hasUncommitted();
+        if (transactions != null && transactions.isCommitted(hasUncommitted) && hasUncommitted) {
             Long offset = transactions.acknowledgedOffset();
             if (offset != null) {
-                commit(Map.of(transactions.changelog(), offset), false);
+                Map<TopicPartition, Long> offsets = Map.of(transactions.changelog(), offset);
+                run(() -> database.commitSeen(offsets, position, streamTime(), sequence()));
             }
         }
     }
@@ -196,19 +202,12 @@ abstract class AbstractStore implements StateStore {
         }
         watch();
         // Kafka also asks for a commit before it wipes a task whose transaction has failed.
-        if (transactions != null && database.hasUncommitted() && !transactions.isCommitted()) {
+        boolean hasUncommitted = database.hasUncommitted();
+        if (transactions != null && !transactions.isCommitted(hasUncommitted) && hasUncommitted) {
             LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);
             return;
         }
-        commit(changelogOffsets, true);
-    }
-
-    private void commit(Map<TopicPartition, Long> changelogOffsets, boolean mustSync) {
-        Position committed;
-        synchronized (position) {
-            committed = position.copy();
-        }
-        run(() -> database.commit(changelogOffsets, committed, streamTime(), sequence(), mustSync));
+        run(() -> database.commit(changelogOffsets, position, streamTime(), sequence()));
     }
 
     @Override

@@ -16,7 +16,6 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
 /**
  * What belongs to the entries of a store at one moment, and is recorded with them.
  *
- * @param number how many commits there were
  * @param format what the values are; entries of another format are not used
  * @param interval of the segments of the keys, in milliseconds; 0 if there are none
  * @param offsets of each changelog, the offset of the last record that the entries contain
@@ -25,19 +24,18 @@ import org.apache.kafka.streams.state.internals.PositionSerde;
  * @param sequence the last number that made the key of a duplicate unique
  */
 record State(
-        long number,
         String format,
         long interval,
         Map<TopicPartition, Long> offsets,
         Position position,
         long streamTime,
         int sequence) {
-    private static final int VERSION = 1;
+    private static final int VERSION = 2;
     private static final long NO_TIMESTAMP = -1;
 
     /** The state of a store without entries. */
     static State empty(StoreKind kind) {
-        return new State(0, kind.format(), kind.interval(), Map.of(), Position.emptyPosition(), NO_TIMESTAMP, 0);
+        return new State(kind.format(), kind.interval(), Map.of(), Position.emptyPosition(), NO_TIMESTAMP, 0);
     }
 
     /**
@@ -55,19 +53,13 @@ record State(
                 }
             });
         }
-        return new State(number, format, interval, Map.copyOf(after), position.copy(), streamTime, sequence);
-    }
-
-    /** The same state, as that of the next commit. */
-    State next() {
-        return new State(number + 1, format, interval, offsets, position, streamTime, sequence);
+        return new State(format, interval, Map.copyOf(after), position.copy(), streamTime, sequence);
     }
 
     byte[] toBytes() {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         try (DataOutputStream to = new DataOutputStream(bytes)) {
             to.writeByte(VERSION);
-            to.writeLong(number);
             to.writeUTF(format);
             to.writeLong(interval);
             to.writeLong(streamTime);
@@ -92,7 +84,6 @@ record State(
             if (version != VERSION) {
                 throw new IOException("the state of the store has version " + version + ", and this one knows " + VERSION);
             }
-            long number = from.readLong();
             String format = from.readUTF();
             long interval = from.readLong();
             long streamTime = from.readLong();
@@ -102,7 +93,7 @@ record State(
                 offsets.put(new TopicPartition(from.readUTF(), from.readInt()), from.readLong());
             }
             Position position = PositionSerde.deserialize(ByteBuffer.wrap(from.readAllBytes()));
-            return new State(number, format, interval, Map.copyOf(offsets), position, streamTime, sequence);
+            return new State(format, interval, Map.copyOf(offsets), position, streamTime, sequence);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -4,17 +4,18 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import io.windrow.Batch;
 import io.windrow.Database;
-import io.windrow.Durability;
 import io.windrow.ErrorCode;
 import io.windrow.KeyRange;
 import io.windrow.Keyspace;
-import io.windrow.Options;
 import io.windrow.WindrowException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
@@ -22,79 +23,70 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The database of one store. A commit is the only point of survival: it makes entries and offsets survive as one, and an
- * open after an unclean end has what the last commit has left, nothing that was written later and nothing less. Reads see all
- * writes at once.
+ * The database of one store: its entries, and the {@link State} that belongs to them. It has no log. So a persist is the only
+ * point of survival: whatever ends the process, an open has what the last persist had, nothing that was written later and
+ * nothing less. Reads see all writes at once.
  *
- * <p>A store to which nothing was ever written has no files. The folder of another one has two databases at most. {@code live}
- * is open. {@code committed} is a checkpoint, with hard links to the files that both have. Besides the entries, a database has
- * its state, with the number of the last commit, and what entries were before they were written since ({@link Undo}).
+ * <p>A commit says that all writes so far belong together with an offset. It need not be persisted at once:
  *
  * <ul>
- *   <li>I1: While {@code committed} does not exist, {@code live} has a record of each key that was written since the last
- *       commit, in the same batch as the write. An open makes these keys what they were.
- *   <li>I2: While {@code committed} exists, it has the last commit in the same manner, and {@code live} has later writes
- *       without records. An open removes {@code live} and puts {@code committed} in its place, to which I1 applies.
- *   <li>I3: Before the first write without a record, {@code live} has a mark. If an open finds it and no {@code committed},
- *       then others have removed files: nothing of the store is used, and Kafka restores it.
- *   <li>I4: What is restored from a changelog is committed there. A batch that is restored when nothing is uncommitted is one
- *       write with its offset, and so a commit of its own. A power failure may leave an earlier one: Kafka commits restoring
- *       tasks ten times a second, and a sync for each would take longer than to restore a part again.
- *   <li>I5: An offset is only recorded for entries: without a write since the open, none changes.
- *   <li>I6: After a step has failed of which it is unknown whether it is durable, all writes and commits fail until an open.
+ *   <li>One that Kafka makes of what it has processed is persisted.
+ *   <li>One that Kafka makes while it restores is persisted when it is due: when as many bytes were written as a memtable has,
+ *       or when the last persist is {@link Settings#PERSIST_INTERVAL} ago. With exactly-once, Kafka commits all restoring tasks
+ *       and standbys ten times a second, and a persist costs several syncs. What is lost is restored again.
+ *   <li>One that is seen between two writes is persisted when it is due, too. The next such moment comes soon.
+ *   <li>What is left of a restore is persisted before the first write that follows, and what is left of any commit at a close.
  * </ul>
  *
- * <p>So a commit of few writes is one write, and one of many removes a folder. The checkpoint is made before the write of one
- * key too many for the records, and before a delete of a range.
+ * <p>Invariants:
+ *
+ * <ul>
+ *   <li>I1: A persist has all that is in the database. So there is none while there are writes since the last commit.
+ *   <li>I2: The state is written immediately before each persist. So what survives is a state with its entries.
+ *   <li>I3: An offset is only recorded for entries: without a write since the open, none changes.
+ * </ul>
+ *
+ * <p>A store to which nothing was ever written has no files.
  *
  * <p>Concurrency: the caller orders the writes and the commits. Any thread reads.
  */
 final class StoreDatabase implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StoreDatabase.class);
-    private static final String LIVE = "live";
-    private static final String COMMITTED = "committed";
-    /** A checkpoint that is being made. */
-    private static final String UNFINISHED = "unfinished";
-    /** What does not count any more. */
-    private static final String OBSOLETE = "obsolete";
     private static final byte[] STATE = "state".getBytes(US_ASCII);
-    private static final byte[] MARK = "unrecorded".getBytes(US_ASCII);
+    /** The file that every database has. */
+    private static final String CURRENT = "CURRENT";
 
     private final Path folder;
-    private final Options options;
+    private final Settings settings;
     private final StoreKind kind;
     /** Null until something is written to a store that has no files. */
     private Database database;
     /** As {@code database}. Readers see it without a lock. */
     private volatile Keyspace entries;
     private Keyspace states;
-    private Undo undo;
+    /** That of the last commit. */
     private State state;
-    /** Whether a commit was ever recorded. */
+    /** Whether there ever was a commit. */
     private boolean isRecorded;
     /** Whether there was a write since the open. */
     private boolean isWritten;
-    /** Whether {@code committed} exists (I2). */
-    private boolean hasCheckpoint;
-    /** Whether {@code live} has the mark (I3). */
-    private boolean isMarked;
-    /** Why nothing can be written any more (I6). */
-    private RuntimeException failure;
+    /** Whether there were writes since the last commit. */
+    private boolean hasUncommitted;
+    /** Whether there were writes or commits since the last persist. */
+    private boolean hasUnpersisted;
+    /** Whether some of the writes since the last persist were no restores. */
+    private boolean hasProcessed;
+    /** The bytes of the writes since the last persist. */
+    private long unpersistedBytes;
+    private long persistedAt = System.nanoTime();
 
     /** Opens the database in {@code folder}, if there is one. */
-    StoreDatabase(Path folder, Options options, StoreKind kind) {
+    StoreDatabase(Path folder, Settings settings, StoreKind kind) {
         this.folder = folder;
-        this.options = options;
+        this.settings = settings;
         this.kind = kind;
         this.state = State.empty(kind);
-        Folders.delete(folder.resolve(UNFINISHED));
-        Folders.delete(folder.resolve(OBSOLETE));
-        if (Files.exists(folder.resolve(COMMITTED))) {
-            Folders.delete(folder.resolve(LIVE));
-            Folders.rename(folder, COMMITTED, LIVE);
-            Folders.sync(folder);
-        }
-        if (Files.exists(folder.resolve(LIVE))) {
+        if (Files.exists(folder)) {
             openExisting();
         }
     }
@@ -104,21 +96,21 @@ final class StoreDatabase implements AutoCloseable {
             open();
             byte[] recorded = states.getOrNull(STATE);
             State found = recorded == null ? state : State.fromBytes(recorded);
-            if (states.contains(MARK)) {
-                discard("others have removed a part of its files", kind.isExpendable());
-            } else if (!found.format().equals(kind.format())) {
-                discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted", kind.isLogged());
-            } else {
+            if (found.format().equals(kind.format())) {
                 isRecorded = recorded != null;
                 state = found;
-                undo.rollBack(state.number());
+            } else {
+                discard("its format is \"" + found.format() + "\" and \"" + kind.format() + "\" is wanted", kind.isLogged());
             }
         } catch (WindrowException error) {
-            if (error.code() != ErrorCode.CORRUPTION) {
+            boolean isOfOthers = error.code() == ErrorCode.INVALID_ARGUMENT && !Files.exists(folder.resolve(CURRENT));
+            if (error.code() != ErrorCode.CORRUPTION && !isOfOthers) {
                 close();
                 throw error;
             }
-            discard("it is damaged: " + error.getMessage(), kind.isExpendable());
+            discard((isOfOthers ? "it has other files: " : "it is damaged: ") + error.getMessage(), kind.isExpendable());
+        } catch (UncheckedIOException error) {
+            discard("its state cannot be read: " + error.getMessage(), kind.isExpendable());
         } catch (RuntimeException error) {
             close();
             throw error;
@@ -135,19 +127,20 @@ final class StoreDatabase implements AutoCloseable {
         LOG.warn("Store {} in {} begins without entries, because {}", kind.name(), folder, reason);
         database = null;
         entries = null;
-        Folders.rename(folder, LIVE, OBSOLETE);
-        Folders.sync(folder);
-        Folders.delete(folder.resolve(OBSOLETE));
+        try {
+            // What a crash leaves of it is discarded by the next open.
+            Utils.delete(folder.toFile());
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     private void open() {
-        Database opened = Database.open(folder.resolve(LIVE), options);
+        Database opened = Database.open(folder, settings.options());
         try {
             states = opened.keyspace("state");
-            Keyspace found = opened.keyspace("entries");
-            undo = new Undo(opened, found);
+            entries = opened.keyspace("entries");
             database = opened;
-            entries = found;
         } catch (RuntimeException error) {
             opened.close();
             throw error;
@@ -161,9 +154,6 @@ final class StoreDatabase implements AutoCloseable {
 
     /** The entries for batches, which this class writes. Creates the database if there is none. */
     Keyspace writable() {
-        if (failure != null) {
-            throw new ProcessorStateException("Store " + kind.name() + " must be opened again after a failure", failure);
-        }
         if (database == null) {
             open();
         }
@@ -188,81 +178,74 @@ final class StoreDatabase implements AutoCloseable {
 
     /** Sets the value of {@code key}, or removes it if {@code value} is null. */
     void put(byte[] key, byte[] value) {
-        Keyspace target = writable();
-        isWritten = true;
-        if (hasCheckpoint) {
-            // It may lack its mark.
-            makeCheckpoint();
-        } else if (!undo.covers(key)) {
-            if (undo.write(state.number(), key, value)) {
-                return;
-            }
-            makeCheckpoint();
-        }
+        beforeProcessed();
         if (value == null) {
-            target.delete(key);
+            noteWrite(key.length);
+            entries.delete(key);
         } else {
-            target.put(key, value);
+            noteWrite(key.length + value.length);
+            entries.put(key, value);
         }
     }
 
     void deleteRange(KeyRange range) {
-        writable();
-        isWritten = true;
-        makeCheckpoint();
+        beforeProcessed();
+        noteWrite(0);
         entries.deleteRange(range);
     }
 
-    /** Writes what was restored up to {@code offsets} (I4). */
-    void restore(Batch batch, Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
+    /** Something is written that is no restore. */
+    private void beforeProcessed() {
         writable();
-        isWritten = true;
-        if (hasUncommitted()) {
-            makeCheckpoint();
-            database.write(batch);
-            return;
+        if (hasUnpersisted && !hasUncommitted && !hasProcessed) {
+            persist();
         }
-        State after = state.committed(offsets, position, streamTime, sequence);
-        batch.put(states, STATE, after.toBytes());
-        database.write(batch);
-        recorded(after);
+        hasProcessed = true;
+        hasUncommitted = true;
     }
 
-    /**
-     * Makes all writes so far and {@code offsets} survive, as one: a power failure, or if it need not be synced the end of the
-     * process. A commit that removes a checkpoint is always synced.
-     */
-    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence, boolean mustSync) {
+    private void noteWrite(long bytes) {
+        isWritten = true;
+        hasUnpersisted = true;
+        unpersistedBytes += bytes;
+    }
+
+    /** Writes what was restored up to {@code offsets}, and commits it if there is nothing else to commit. */
+    void restore(Batch batch, long bytes, Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
+        writable();
+        noteWrite(bytes);
+        database.write(batch);
+        if (!hasUncommitted) {
+            committed(state.committed(offsets, position, streamTime, sequence));
+            // Kafka commits no global store until all of it is restored.
+            if (isDue()) {
+                persist();
+            }
+        }
+    }
+
+    /** A commit of Kafka: all writes so far, and {@code offsets}. */
+    void commit(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
         if (!isRecorded && !isWritten) {
             return;
         }
-        writable();
         State after = state.committed(isWritten ? offsets : withoutForeign(offsets), position, streamTime, sequence);
-        if (isRecorded && !hasUncommitted() && after.equals(state)) {
-            return;
+        boolean isRestored = isRecorded && !hasProcessed && after.equals(state);
+        committed(after);
+        if (!isRestored || isDue()) {
+            persist();
         }
-        after = after.next();
-        Batch batch = new Batch().put(states, STATE, after.toBytes());
-        if (isMarked) {
-            batch.delete(states, MARK);
-        }
-        database.write(batch, mustSync || hasCheckpoint ? Durability.SYNC : Durability.BUFFERED);
-        isMarked = false;
-        recorded(after);
-        if (hasCheckpoint) {
-            // From this step on the live database counts.
-            critical(() -> {
-                Folders.delete(folder.resolve(OBSOLETE));
-                Folders.rename(folder, COMMITTED, OBSOLETE);
-                Folders.sync(folder);
-            });
-            hasCheckpoint = false;
-            removeObsolete();
-        }
-        undo.committed(after.number());
     }
 
-    /** Offsets that Kafka has from elsewhere, for example from stores of another kind, are not those of this one (I5). */
+    /** A commit that was seen between two writes: all writes so far, and {@code offsets}. */
+    void commitSeen(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
+        committed(state.committed(offsets, position, streamTime, sequence));
+        if (isDue()) {
+            persist();
+        }
+    }
+
+    /** Offsets that Kafka has from elsewhere, for example from stores of another kind, are not those of this one (I3). */
     private Map<TopicPartition, Long> withoutForeign(Map<TopicPartition, Long> offsets) {
         Map<TopicPartition, Long> without = new HashMap<>(offsets);
         without.entrySet().removeIf(it -> {
@@ -272,69 +255,48 @@ final class StoreDatabase implements AutoCloseable {
         return offsets.isEmpty() || !without.isEmpty() ? without : state.offsets();
     }
 
-    private void recorded(State after) {
+    private void committed(State after) {
         state = after;
         isRecorded = true;
+        hasUncommitted = false;
     }
 
     /** Whether there were writes since the last commit. */
     boolean hasUncommitted() {
-        return hasCheckpoint || (undo != null && !undo.isEmpty());
+        return hasUncommitted;
     }
 
-    /** Makes the checkpoint, if it is missing: afterwards writes need no records (I2, I3). */
-    private void makeCheckpoint() {
-        if (!hasCheckpoint) {
-            Folders.delete(folder.resolve(UNFINISHED));
-            database.checkpoint(folder.resolve(UNFINISHED));
-            critical(() -> {
-                Folders.rename(folder, UNFINISHED, COMMITTED);
-                Folders.sync(folder);
-            });
-            hasCheckpoint = true;
-        }
-        if (!isMarked) {
-            states.put(MARK, new byte[0], Durability.SYNC);
-            isMarked = true;
-        }
+    private boolean isDue() {
+        return hasUnpersisted
+                && (unpersistedBytes >= settings.memtableBytes()
+                        || System.nanoTime() - persistedAt >= settings.persistInterval().toNanos());
     }
 
-    private void critical(Runnable step) {
-        try {
-            step.run();
-        } catch (RuntimeException error) {
-            failure = error;
-            throw error;
-        }
-    }
-
-    /** What cannot be removed now is removed later. */
-    private void removeObsolete() {
-        try {
-            Folders.delete(folder.resolve(OBSOLETE));
-        } catch (RuntimeException error) {
-            LOG.warn("A folder that is not needed any more could not be removed: {}", folder.resolve(OBSOLETE), error);
-        }
+    /** Makes the last commit survive, after which there were no writes (I1, I2). */
+    private void persist() {
+        hasUnpersisted = true;
+        states.put(STATE, state.toBytes());
+        database.persist();
+        hasUnpersisted = false;
+        hasProcessed = false;
+        unpersistedBytes = 0;
+        persistedAt = System.nanoTime();
     }
 
     /** Closes the database. What was not committed is gone at the next open. */
     @Override
     public void close() {
-        if (database != null) {
-            if (isWritten && isRecorded && failure == null && !hasUncommitted()) {
-                compact();
-            }
-            database.close();
+        if (database == null) {
+            return;
         }
-    }
-
-    /** After a clean end the database needs no records and no log. */
-    private void compact() {
         try {
-            undo.clear();
-            database.flush();
+            if (hasUnpersisted && !hasUncommitted) {
+                persist();
+            }
         } catch (WindrowException error) {
-            LOG.warn("Store {} in {} keeps its log", kind.name(), folder, error);
+            LOG.warn("Store {} in {} goes back to an earlier commit", kind.name(), folder, error);
+        } finally {
+            database.close();
         }
     }
 }

@@ -89,16 +89,20 @@ final class TransactionWatch {
         isUnsure = true;
     }
 
-    /** Whether all writes are committed that were made before the last look. This is the next look. */
-    boolean isCommitted() {
+    /**
+     * Whether all writes are committed that were made before the last look. This is the next look; {@code hasUncommitted}: the
+     * store has writes since its last commit.
+     */
+    boolean isCommitted(boolean hasUncommitted) {
         Producer<?, ?> now = current();
         if (now != producer) {
-            isUnsure = true;
+            isUnsure |= hasUncommitted;
             attach(now);
         }
         double commitsNow = value(commits);
         double abortsNow = value(aborts);
-        isUnsure |= abortsNow != aborted;
+        // An abort concerns no writes that are committed already.
+        isUnsure |= hasUncommitted && abortsNow != aborted;
         boolean hasCommitted = commitsNow > committed && !isUnsure;
         committed = commitsNow;
         aborted = abortsNow;

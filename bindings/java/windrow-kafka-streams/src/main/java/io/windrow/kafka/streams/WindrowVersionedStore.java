@@ -75,7 +75,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
     @Override
     void opened(State state) {
         streamTime = state.streamTime();
-        // The version there may have been rolled back.
+        // The version there may be gone.
         sweptTo = null;
     }
 

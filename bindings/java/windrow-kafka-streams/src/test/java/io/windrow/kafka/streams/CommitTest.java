@@ -6,11 +6,14 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
@@ -25,7 +28,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A commit is the only point of durability. Every close here is one without a commit before it, unless the test commits. */
+/** A commit is what survives. Every close here is one without a commit before it, unless the test commits. */
 class CommitTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 3);
     private static final TopicPartition OTHER = new TopicPartition("other", 0);
@@ -38,8 +41,12 @@ class CommitTest {
     private KeyValueStore<Bytes, byte[]> store;
 
     private void open() {
+        open(Map.of());
+    }
+
+    private void open(Map<String, String> settings) {
         store = WindrowStores.keyValueStore("counts").get();
-        context = Contexts.in(folder.toFile());
+        context = Contexts.in(folder.toFile(), settings);
         store.init(context, store);
     }
 
@@ -116,7 +123,7 @@ class CommitTest {
         assertEquals(18, store.committedOffset(CHANGELOG));
     }
 
-    /** More keys than have records of what they were, so that a checkpoint is made. */
+    /** More than fit into memtables: most are in files when they are forgotten. */
     @Test
     void manyWritesBetweenCommitsAreGone() {
         open();
@@ -185,6 +192,66 @@ class CommitTest {
         reopen();
         assertEquals("b=1", contents());
         assertEquals(12, store.committedOffset(CHANGELOG));
+    }
+
+    @Test
+    void whatIsProcessedLeavesWhatWasRestoredBeforeIt() {
+        open();
+        context.restoreWithHeaders("counts", List.of(record(10, "a", "1"), record(11, "b", "1")));
+        put("a", "2");
+        reopen();
+        assertEquals("a=1 b=1", contents());
+        assertEquals(11, store.committedOffset(CHANGELOG));
+    }
+
+    /** Kafka commits restoring tasks very often. */
+    @Test
+    void aCommitWhileRestoringIsPersistedWhenItIsDue() throws IOException {
+        open(Map.of(Settings.PERSIST_INTERVAL, "3600000", Settings.MEMTABLE_BYTES, "65536"));
+        context.restoreWithHeaders("counts", List.of(record(10, "a", "1")));
+        store.commit(Map.of(CHANGELOG, 10L));
+        assertEquals(10, store.committedOffset(CHANGELOG));
+        assertEquals(OFFSET_UNKNOWN, offsetAfterAKill());
+        context.restoreWithHeaders("counts", List.of(record(11, "b", "1".repeat(65536))));
+        store.commit(Map.of(CHANGELOG, 11L));
+        assertEquals(11, offsetAfterAKill());
+        context.restoreWithHeaders("counts", List.of(record(12, "c", "1")));
+        store.commit(Map.of(CHANGELOG, 12L));
+        assertEquals(11, offsetAfterAKill());
+        // Kafka says that nothing of it can be used.
+        store.commit(Map.of());
+        assertNull(offsetAfterAKill());
+    }
+
+    @Test
+    void aCommitOfWhatWasProcessedIsPersistedAtOnce() throws IOException {
+        open(Map.of(Settings.PERSIST_INTERVAL, "3600000"));
+        put("a", "1");
+        store.commit(Map.of(CHANGELOG, 10L));
+        assertEquals(10, offsetAfterAKill());
+        put("a", "2");
+        store.commit(Map.of(CHANGELOG, 11L));
+        put("a", "3");
+        assertEquals(11, offsetAfterAKill());
+    }
+
+    /** What another process finds in a copy of the files as they are now. */
+    private Long offsetAfterAKill() throws IOException {
+        Path files = Path.of("windrow", "counts");
+        Path copies = Files.createTempDirectory(folder, "copies");
+        Files.createDirectories(copies.resolve(files));
+        try (Stream<Path> found = Files.list(folder.resolve(files))) {
+            for (Path file : found.toList()) {
+                Files.copy(file, copies.resolve(files).resolve(file.getFileName()));
+            }
+        }
+        KeyValueStore<Bytes, byte[]> copy = WindrowStores.keyValueStore("counts").get();
+        copy.init(Contexts.in(copies.toFile()), copy);
+        try {
+            return copy.committedOffset(CHANGELOG);
+        } finally {
+            copy.close();
+        }
     }
 
     private static ConsumerRecord<byte[], byte[]> record(long offset, String name, String value) {

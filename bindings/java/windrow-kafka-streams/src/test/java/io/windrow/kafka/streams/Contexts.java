@@ -1,6 +1,8 @@
 package io.windrow.kafka.streams;
 
 import java.io.File;
+import java.util.Map;
+import java.util.Properties;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -15,21 +17,29 @@ final class Contexts {
     private Contexts() {}
 
     static InternalMockProcessorContext<Object, Object> in(File folder) {
-        return of(folder, new TaskId(0, 0), "mock-changelog");
+        return in(folder, Map.of());
+    }
+
+    /** With these settings. */
+    static InternalMockProcessorContext<Object, Object> in(File folder, Map<String, ?> settings) {
+        return of(folder, new TaskId(0, 0), "mock-changelog", settings);
     }
 
     /** The thread that keeps global stores. */
     static InternalMockProcessorContext<Object, Object> global(File folder) {
-        return of(folder, new TaskId(-1, -1), "mock-changelog");
+        return of(folder, new TaskId(-1, -1), "mock-changelog", Map.of());
     }
 
     /** A task whose stores have no changelog. */
     static InternalMockProcessorContext<Object, Object> withoutChangelog(File folder) {
-        return of(folder, new TaskId(0, 0), null);
+        return of(folder, new TaskId(0, 0), null, Map.of());
     }
 
-    private static InternalMockProcessorContext<Object, Object> of(File folder, TaskId task, String changelog) {
-        StreamsConfig configuration = new StreamsConfig(StreamsTestUtils.getStreamsConfig());
+    private static InternalMockProcessorContext<Object, Object> of(
+            File folder, TaskId task, String changelog, Map<String, ?> settings) {
+        Properties properties = StreamsTestUtils.getStreamsConfig();
+        properties.putAll(settings);
+        StreamsConfig configuration = new StreamsConfig(properties);
         InternalMockProcessorContext<Object, Object> context =
                 new InternalMockProcessorContext<>(folder, Serdes.Bytes(), Serdes.ByteArray(), configuration) {
                     @Override

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
+import org.apache.kafka.common.utils.Utils;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -24,6 +25,8 @@ class KillTest {
     void afterAKillTheStoresHaveTheirLastCommit() throws Exception {
         Random random = new Random(7);
         long last = -1;
+        long lastRestored = -1;
+        long restoredMax = -1;
         for (int kill = 0; kill < KILLS; kill++) {
             Progress progress = runAndKill(kill, random.nextInt(15));
             Victim victim = Victim.in(folder.toFile());
@@ -34,17 +37,24 @@ class KillTest {
             for (long now : List.of(countsNow, windowsNow, manyNow)) {
                 assertTrue(now >= Math.max(last, progress.committed) && now <= Math.max(last, progress.begun), what);
             }
-            assertEquals(Victim.model(countsNow), victim.contents(), what);
+            assertEquals(Victim.model(countsNow), Victim.contents(victim.counts), what);
             assertEquals(Victim.windowModel(windowsNow), victim.windowContents(), what);
             assertEquals(Victim.manyModel(manyNow), victim.manyContents(), what);
+            long restoredNow = victim.last(victim.restored.committedOffset(Victim.CHANGELOG));
+            assertTrue(restoredNow >= lastRestored && restoredNow <= Math.max(lastRestored, progress.begun), what);
+            assertEquals(Victim.model(restoredNow), Victim.contents(victim.restored), what);
+            restoredMax = Math.max(restoredMax, restoredNow);
             victim.close();
             last = countsNow;
+            lastRestored = restoredNow;
             // After a kill between two commits of one step the stores begin anew: the steps of all of them are the same.
             if (countsNow != windowsNow || countsNow != manyNow) {
                 last = -1;
+                lastRestored = -1;
                 deleteStores();
             }
         }
+        assertTrue(restoredMax > 0, "some commit of a restore was persisted");
     }
 
     private record Progress(long begun, long committed) {}
@@ -83,8 +93,8 @@ class KillTest {
         return new Progress(begun, committed);
     }
 
-    private void deleteStores() {
-        Folders.delete(folder.resolve("windrow"));
+    private void deleteStores() throws IOException {
+        Utils.delete(folder.resolve("windrow").toFile());
         assertTrue(Files.notExists(folder.resolve("windrow")));
     }
 }

@@ -10,16 +10,19 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.when;
 
 import io.windrow.Database;
+import io.windrow.Keyspace;
 import io.windrow.Options;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.DslStoreFormat;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.TaskId;
@@ -37,8 +40,6 @@ import org.junit.jupiter.api.io.TempDir;
 class RecoveryTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final long OFFSET_UNKNOWN = -4;
-    /** So many writes need a checkpoint. */
-    private static final int MANY = 11_000;
 
     @TempDir
     Path folder;
@@ -152,52 +153,60 @@ class RecoveryTest {
         assertEquals(2, count());
     }
 
-    /** A wipe of the task that did not come to its end. */
     @Test
-    void nothingUncommittedIsUsedAfterTheCheckpointWasRemoved() {
-        open();
-        put(0, MANY, "old");
-        store.commit(Map.of(CHANGELOG, 5L));
-        put(0, MANY, "new");
-        store.close();
-        assertTrue(Files.exists(files().resolve("committed")));
-        Folders.delete(files().resolve("committed"));
+    void filesThatAreNotUnderstoodAreNotUsed() throws IOException {
+        Files.createDirectories(files().resolve("live"));
+        Files.writeString(files().resolve("live").resolve("CURRENT"), "of another layout");
+        InternalMockProcessorContext<Object, Object> without = Contexts.withoutChangelog(folder.toFile());
+        KeyValueStore<Bytes, byte[]> other = WindrowKeyValueStore.of("counts", DslStoreFormat.PLAIN);
+        assertThrows(ProcessorStateException.class, () -> other.init(without, other));
+        assertTrue(Files.exists(files().resolve("live")));
         open();
         assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
-        assertEquals(0, count());
+        assertFalse(Files.exists(files()));
         put(0, 1, "value");
         store.commit(Map.of(CHANGELOG, 1L));
         open();
         assertEquals(1, count());
+        assertEquals(1, store.committedOffset(CHANGELOG));
     }
 
+    /** A wipe of the task that did not come to its end. */
     @Test
     void eachRemovedFileIsNoticed() throws IOException {
         open();
         put(0, 100, "value");
         store.commit(Map.of(CHANGELOG, 5L));
+        put(0, 100, "new");
         store.close();
-        List<Path> files;
-        try (Stream<Path> found = Files.list(files().resolve("live"))) {
-            files = found.filter(Files::isRegularFile).sorted().toList();
+        Map<Path, byte[]> files = new TreeMap<>();
+        try (Stream<Path> found = Files.list(files())) {
+            for (Path file : found.toList()) {
+                files.put(file, Files.readAllBytes(file));
+            }
         }
-        for (Path file : files) {
-            byte[] bytes = Files.readAllBytes(file);
-            Files.delete(file);
+        int noticed = 0;
+        for (Path removed : files.keySet()) {
+            Files.createDirectories(files());
+            for (Map.Entry<Path, byte[]> file : files.entrySet()) {
+                Files.write(file.getKey(), file.getValue());
+            }
+            Files.delete(removed);
             open();
             // A file that holds nothing may be missing.
-            if (count() != 100) {
-                assertEquals(0, count(), file.toString());
-                assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG), file.toString());
-                store.close();
-                return;
+            if (count() == 100) {
+                assertEquals("value", new String(store.get(key("key 99"))), removed.toString());
+                assertEquals(5, store.committedOffset(CHANGELOG), removed.toString());
+            } else {
+                noticed++;
+                assertEquals(0, count(), removed.toString());
+                assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG), removed.toString());
             }
             store.close();
-            if (!Files.exists(file)) {
-                Files.write(file, bytes);
-            }
+            Utils.delete(files().toFile());
         }
-        throw new AssertionError("no file is needed: " + files);
+        // CURRENT, the manifest, and a table of the entries and of the state.
+        assertTrue(noticed >= 4, noticed + " of " + files.keySet());
     }
 
     /** Without a changelog, what is there is all that there is. */
@@ -217,21 +226,40 @@ class RecoveryTest {
     /** The database of a store that cannot be opened is closed: another one can open it at once. */
     @Test
     void anOpenThatFailsLeavesNothingOpen() {
+        open(Contexts.withoutChangelog(folder.toFile()), DslStoreFormat.PLAIN);
+        put(0, 1, "value");
+        store.commit(Map.of());
+        store.close();
+        byte[] right = setState(new byte[] {99});
+        KeyValueStore<Bytes, byte[]> failing = WindrowKeyValueStore.of("counts", DslStoreFormat.PLAIN);
+        InternalMockProcessorContext<Object, Object> without = Contexts.withoutChangelog(folder.toFile());
+        assertThrows(ProcessorStateException.class, () -> failing.init(without, failing));
+        setState(right);
+        open(Contexts.withoutChangelog(folder.toFile()), DslStoreFormat.PLAIN);
+        assertEquals(1, count());
+    }
+
+    @Test
+    void aStateThatIsNotUnderstoodIsNotUsed() {
         open();
         put(0, 1, "value");
         store.commit(Map.of(CHANGELOG, 5L));
         store.close();
-        byte[] state = "state".getBytes();
-        byte[] right;
-        try (Database database = Database.open(files().resolve("live"), new Options())) {
-            right = database.keyspace("state").getOrNull(state);
-            database.keyspace("state").put(state, new byte[] {99});
-        }
-        assertThrows(ProcessorStateException.class, this::open);
-        try (Database database = Database.open(files().resolve("live"), new Options())) {
-            database.keyspace("state").put(state, right);
-        }
+        setState(new byte[] {99});
         open();
-        assertEquals(1, count());
+        assertEquals(0, count());
+        assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+    }
+
+    /** Returns what the state was. */
+    private byte[] setState(byte[] value) {
+        byte[] key = "state".getBytes();
+        try (Database database = Database.open(files(), new Options().log(false))) {
+            Keyspace states = database.keyspace("state");
+            byte[] before = states.getOrNull(key);
+            states.put(key, value);
+            database.persist();
+            return before;
+        }
     }
 }

@@ -36,6 +36,8 @@ import org.junit.jupiter.api.io.TempDir;
 class TransactionWatchTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("application-counts-changelog", 0);
     private static final long OFFSET_UNKNOWN = -4;
+    private static final int MEMTABLE_BYTES = 64 << 10;
+    private static final String AN_HOUR = "3600000";
 
     @TempDir
     Path folder;
@@ -48,6 +50,8 @@ class TransactionWatchTest {
     private String guarantee = StreamsConfig.EXACTLY_ONCE_V2;
     private boolean hasRace;
     private boolean isStandby;
+    /** Each commit that is seen is persisted at once. */
+    private String persistInterval = "0";
     private KeyValueStore<Bytes, byte[]> store;
 
     private static MockProducer<byte[], byte[]> producer() {
@@ -85,6 +89,8 @@ class TransactionWatchTest {
         }
         Properties properties = StreamsTestUtils.getStreamsConfig();
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
+        properties.put(Settings.PERSIST_INTERVAL, persistInterval);
+        properties.put(Settings.MEMTABLE_BYTES, String.valueOf(MEMTABLE_BYTES));
         InternalMockProcessorContext<Object, Object> context = new InternalMockProcessorContext<>(
                 folder.toFile(), Serdes.Bytes(), Serdes.ByteArray(), new StreamsConfig(properties)) {
             private final RecordCollector collector = collector(this);
@@ -123,7 +129,11 @@ class TransactionWatchTest {
 
     /** A write, and its record for the changelog. */
     private void put(long offset) {
-        store.put(key("key " + offset), new byte[] {1});
+        put(offset, 1);
+    }
+
+    private void put(long offset, int bytes) {
+        store.put(key("key " + offset), new byte[bytes]);
         acknowledged.put(CHANGELOG, offset);
     }
 
@@ -173,6 +183,64 @@ class TransactionWatchTest {
         assertEquals(6, store.committedOffset(CHANGELOG));
     }
 
+    @Test
+    void aTransactionIsNotPersistedBeforeItIsDue() {
+        persistInterval = AN_HOUR;
+        open();
+        put(1, 100);
+        commits.record();
+        put(2, MEMTABLE_BYTES - 500);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        open();
+        assertEquals("", contents());
+        assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+    }
+
+    @Test
+    void transactionsArePersistedTogetherWhenTheyFillAMemtable() {
+        persistInterval = AN_HOUR;
+        open();
+        put(1, MEMTABLE_BYTES / 2);
+        commits.record();
+        put(2, MEMTABLE_BYTES / 2);
+        commits.record();
+        put(3, MEMTABLE_BYTES / 2);
+        commits.record();
+        // From here on the next ones are counted.
+        put(4);
+        open();
+        assertEquals("12", contents());
+        assertEquals(2, store.committedOffset(CHANGELOG));
+    }
+
+    /** The store has had writes since, at the moment when it is due. */
+    @Test
+    void nothingIsPersistedBetweenTwoTransactions() {
+        persistInterval = AN_HOUR;
+        open();
+        put(1, 100);
+        commits.record();
+        put(2, 2 * MEMTABLE_BYTES);
+        put(3, 2 * MEMTABLE_BYTES);
+        open();
+        assertEquals("", contents());
+    }
+
+    @Test
+    void aCommitOfKafkaPersistsAllTransactions() {
+        persistInterval = AN_HOUR;
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        commits.record();
+        store.commit(Map.of(CHANGELOG, 2L));
+        put(3);
+        open();
+        assertEquals("12", contents());
+        assertEquals(2, store.committedOffset(CHANGELOG));
+    }
+
     /** A commit before the first write that is watched says nothing about what came before. */
     @Test
     void aCommitBeforeTheFirstWriteIsNotTaken() {
@@ -203,6 +271,24 @@ class TransactionWatchTest {
         open();
         assertEquals("1", contents());
         assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** What was seen committed and not persisted cannot be told from what was aborted. */
+    @Test
+    void nothingIsPersistedAfterAnAbort() {
+        persistInterval = AN_HOUR;
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        aborts.record();
+        put(3, 2 * MEMTABLE_BYTES);
+        commits.record();
+        put(4);
+        store.commit(Map.of(CHANGELOG, 4L));
+        open();
+        assertEquals("", contents());
+        assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
     }
 
     /** Kafka commits the stores of a task whose transaction has failed, before it wipes the task. */

@@ -5,15 +5,18 @@ import static io.windrow.kafka.streams.Contexts.key;
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.test.InternalMockProcessorContext;
 
 /**
  * A process that writes to stores until it is killed. Step by step it does what a model does, too, and commits now and then the
@@ -22,6 +25,7 @@ import org.apache.kafka.streams.state.WindowStore;
 final class Victim {
     static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final Duration RETENTION = Duration.ofMinutes(10);
+    private static final Map<String, String> SETTINGS = Map.of(Settings.MEMTABLE_BYTES, "65536");
     private static final int MANY_OF_A_STEP = 60;
     private static final int MANY_KEYS = 50_000;
 
@@ -29,13 +33,19 @@ final class Victim {
     final WindowStore<Bytes, byte[]> windows =
             WindrowStores.windowStore("windows", RETENTION, Duration.ofMinutes(1), true).get();
 
-    /** More keys are written between two commits than have records of what they were, most often. */
+    /** More is written between two commits than fits into a memtable, most often. */
     final KeyValueStore<Bytes, byte[]> many = WindrowStores.keyValueStore("many").get();
 
+    /** It restores what is put into the counts. Not each of its commits is persisted. */
+    final KeyValueStore<Bytes, byte[]> restored = WindrowStores.keyValueStore("restored").get();
+    private final InternalMockProcessorContext<Object, Object> restoring;
+
     private Victim(File folder) {
-        many.init(Contexts.in(folder), many);
-        counts.init(Contexts.in(folder), counts);
-        windows.init(Contexts.in(folder), windows);
+        restoring = Contexts.in(folder, SETTINGS);
+        restored.init(restoring, restored);
+        many.init(Contexts.in(folder, SETTINGS), many);
+        counts.init(Contexts.in(folder, SETTINGS), counts);
+        windows.init(Contexts.in(folder, SETTINGS), windows);
     }
 
     static Victim in(File folder) {
@@ -46,7 +56,11 @@ final class Victim {
     public static void main(String[] arguments) {
         Victim victim = in(new File(arguments[0]));
         Random random = new Random(Long.parseLong(arguments[1]));
+        int next = (int) victim.last(victim.restored.committedOffset(CHANGELOG)) + 1;
         for (int step = (int) victim.last(victim.counts.committedOffset(CHANGELOG)) + 1; ; step++) {
+            for (; next <= step; next++) {
+                victim.restore(next);
+            }
             Change change = Change.of(step);
             victim.counts.put(key(change.key), change.value);
             victim.windows.put(key(change.key), ByteBuffer.allocate(4).putInt(step).array(), change.time);
@@ -58,9 +72,16 @@ final class Victim {
                 victim.counts.commit(Map.of(CHANGELOG, (long) step));
                 victim.windows.commit(Map.of(CHANGELOG, (long) step));
                 victim.many.commit(Map.of(CHANGELOG, (long) step));
+                victim.restored.commit(Map.of(CHANGELOG, (long) step));
                 System.out.println("committed " + step);
             }
         }
+    }
+
+    private void restore(int step) {
+        Change change = Change.of(step);
+        restoring.restoreWithHeaders("restored", List.of(new ConsumerRecord<>(
+                CHANGELOG.topic(), CHANGELOG.partition(), step, key(change.key).get(), change.value)));
     }
 
     long last(Long offset) {
@@ -91,9 +112,9 @@ final class Victim {
         return model;
     }
 
-    Map<String, String> contents() {
+    static Map<String, String> contents(KeyValueStore<Bytes, byte[]> store) {
         Map<String, String> contents = new TreeMap<>();
-        try (KeyValueIterator<Bytes, byte[]> all = counts.all()) {
+        try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
             all.forEachRemaining(it -> contents.put(new String(it.key.get()), new String(it.value)));
         }
         return contents;
@@ -145,6 +166,7 @@ final class Victim {
     }
 
     void close() {
+        restored.close();
         many.close();
         counts.close();
         windows.close();
