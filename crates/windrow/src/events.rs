@@ -93,7 +93,7 @@ pub enum Event {
     /// A job has failed and will be tried again. If the database is poisoned, no job is.
     #[non_exhaustive]
     JobFailed {
-        /// The job: `flush`, `compaction`, `garbage_collection`, or `other`.
+        /// The job: `flush`, `compaction`, `garbage_collection`, `scrub`, or `other`.
         job: &'static str,
         /// The keyspace, if it is a compaction or a garbage collection.
         keyspace: Option<String>,
@@ -207,7 +207,7 @@ pub enum Event {
         /// Its name.
         consumer: String,
     },
-    /// A scrub has found a file that is damaged or cannot be read. A pass reports a file once.
+    /// A scrub has found a file that is damaged, or that the device cannot read. A pass reports a file once.
     #[non_exhaustive]
     DamageFound {
         /// The name of the file.

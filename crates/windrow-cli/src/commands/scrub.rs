@@ -20,8 +20,8 @@ use crate::text::human_bytes;
 #[command(after_help = "\
 Opens the database for reading only, beside a writer if there is one, reads its tables, value files and \
 closed logs once, and compares their checksums. Damaged files are listed, each with the first damage in \
-it and what to do next. With --backups, that names the newest backup which has the whole file. If the \
-command is interrupted, the next one goes on from there. The exit code is 3 if there is any damage.
+it and what to do next. With --backups, that names the newest backup which has the whole file. The exit \
+code is 3 if there is any damage, and 2 if a file could not be checked.
 
 The page cache stays as it is, and files in it are not read from the device. To compare also counts and \
 references, use verify.
@@ -72,29 +72,24 @@ pub(crate) fn run(args: &ScrubArgs, output: &mut Output) -> Result<Outcome> {
         "sound": report.is_sound(),
         "files": report.files,
         "bytes": report.bytes,
-        "resumed_bytes": report.resumed_bytes,
+        "left_out": report.left_out.iter().map(windrow::Error::message).collect::<Vec<_>>(),
         "damage": report.damage.iter().map(damage).collect::<Vec<_>>(),
     }))?;
     for damage in &report.damage {
         output.line(damage)?;
     }
-    let before = match report.resumed_bytes {
-        0 => String::new(),
-        bytes => format!(", after {} before an interruption", human_bytes(bytes)),
+    for error in &report.left_out {
+        output.line(error)?;
+    }
+    let (word, outcome) = match (report.is_sound(), report.damage.is_empty()) {
+        (true, _) => ("sound", Outcome::Done),
+        (false, true) => ("NOT CHECKED AS A WHOLE", Outcome::Failed),
+        (false, false) => ("DAMAGED", Outcome::Damaged),
     };
     output.line(format_args!(
-        "{}: {} in {}{before}",
-        if report.is_sound() {
-            "sound"
-        } else {
-            "DAMAGED"
-        },
+        "{word}: {} in {}",
         human_bytes(report.bytes),
         plural(report.files, "file"),
     ))?;
-    Ok(if report.is_sound() {
-        Outcome::Done
-    } else {
-        Outcome::Damaged
-    })
+    Ok(outcome)
 }

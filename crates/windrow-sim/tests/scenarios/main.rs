@@ -20,6 +20,7 @@ mod compaction_filters;
 mod damaged_files;
 mod dropping;
 mod full_disk;
+mod hooked_disk;
 mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;

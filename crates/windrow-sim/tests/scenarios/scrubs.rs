@@ -3,16 +3,18 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use windrow::backup::{Backups, FolderStore};
-use windrow::{Db, Event, Options, Scrub, ScrubReport};
-use windrow_sim::disk::{Fault, OperationKind};
+use windrow::vfs::Vfs;
+use windrow::{Db, ErrorKind, Event, Options, Scrub, ScrubReport};
+use windrow_sim::disk::{Effect, Fault, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
-use crate::common::{FOLDER, entries, listen, on, small};
+use crate::common::{FOLDER, count, entries, kind, listen, on, open, small};
+use crate::hooked_disk::HookedDisk;
 
 const BACKUPS: &str = "/data/backups";
 
@@ -255,7 +257,9 @@ fn an_interrupted_scrub_goes_on_where_it_was() {
     let image = image.take().unwrap();
     for policy in CrashPolicy::all(7) {
         let disk = SimDisk::from_image(image.crash(policy));
-        let options = on(options.clone(), &disk, &SteppedRuntime::new(2));
+        let runtime = SteppedRuntime::new(2);
+        runtime.set_unix_time(START);
+        let options = on(options.clone(), &disk, &runtime);
         let db = Db::open(FOLDER, options).unwrap();
         let report = db.scrub(&Scrub::default()).unwrap();
         assert_eq!(names(&report), [name(&damaged)], "{policy:?}");
@@ -268,6 +272,213 @@ fn an_interrupted_scrub_goes_on_where_it_was() {
         }
         db.close().unwrap();
     }
+}
+
+#[test]
+fn a_scrub_that_goes_on_checks_what_has_come_since_and_none_goes_on_after_a_day() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let options = make_large(&disk, &runtime);
+    let db = Db::open(FOLDER, options.clone()).unwrap();
+    let image = Cell::new(None);
+    let look = |_| image.set(image.take().or_else(|| Some(disk.image())));
+    db.scrub(&Scrub::default().with_progress(&look)).unwrap();
+    db.close().unwrap();
+    let image = image.take().unwrap();
+    let day = Duration::from_secs(24 * 3600);
+    for (later, is_resumed) in [(day, true), (day + Duration::from_secs(1), false)] {
+        let disk = SimDisk::from_image(image.clone());
+        let options = on(options.clone(), &disk, &runtime);
+        runtime.set_unix_time(START + later);
+        let (db, keyspace) = open(options);
+        keyspace.insert("since", vec![7; 1000]).unwrap();
+        db.flush().unwrap();
+        let new = disk.image().files_with("table").into_iter().max().unwrap();
+        disk.edit(|image| image.flip(&new, 10, 1)).unwrap();
+        let report = db.scrub(&Scrub::default()).unwrap();
+        assert_eq!(names(&report), [name(&new)]);
+        assert_eq!(report.resumed_bytes > 0, is_resumed);
+    }
+}
+
+#[test]
+fn only_an_open_for_writing_leaves_a_note_and_none_is_written_after_a_close() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let options = make_large(&disk, &runtime);
+    let notes = |disk: &SimDisk| {
+        let files = disk.image().files();
+        let is_note = |path: &&PathBuf| name(path).starts_with("SCRUB");
+        files.iter().filter(is_note).cloned().collect::<Vec<_>>()
+    };
+    let seen = Cell::new(0);
+    let look = |_| seen.set(seen.get() + notes(&disk).len());
+    let scrub = Scrub::default().with_progress(&look);
+    let db = Db::open_read_only(FOLDER, options.clone()).unwrap();
+    assert!(db.scrub(&scrub).unwrap().is_sound());
+    db.close().unwrap();
+    let reader = Db::open_secondary(FOLDER, options.clone()).unwrap();
+    assert!(reader.db().scrub(&scrub).unwrap().is_sound());
+    drop(reader);
+    assert_eq!(seen.get(), 0);
+    let db = Db::open(FOLDER, options.clone()).unwrap();
+    assert!(db.scrub(&scrub).unwrap().is_sound());
+    assert!(seen.get() > 0);
+    assert!(notes(&disk).is_empty());
+    db.close().unwrap();
+
+    // Whoever hears of the damage closes the database, before the step is noted.
+    let damaged = disk.image().files_with("table").into_iter().min().unwrap();
+    disk.edit(|image| image.flip(&damaged, 10, 1)).unwrap();
+    let opened = Arc::new(Mutex::new(None::<Db>));
+    let to_close = Arc::clone(&opened);
+    let (options, closed) = listen(options, move |event| match event {
+        Event::DamageFound { .. } => to_close.lock().unwrap().take().map(Db::close),
+        _ => None,
+    });
+    let db = Db::open(FOLDER, options).unwrap();
+    *opened.lock().unwrap() = Some(db.clone());
+    assert_eq!(kind(db.scrub(&Scrub::default())), ErrorKind::Closed);
+    assert!(closed.recv().unwrap().is_ok());
+    assert_eq!(notes(&disk), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_note_does_not_keep_a_database_from_being_created() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    disk.create_dir_all(Path::new(FOLDER)).unwrap();
+    for note in ["SCRUB", "SCRUB.hand"] {
+        drop(disk.create(&Path::new(FOLDER).join(note)).unwrap());
+    }
+    let db = Db::open(FOLDER, on(small(), &disk, &runtime)).unwrap();
+    assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+}
+
+#[test]
+fn values_that_are_longer_than_their_table_are_checked_to_the_last() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let mut options = on(small(), &disk, &runtime);
+    options.keyspace.memtable_bytes = 16 << 20;
+    options.keyspace.medium_from = 64;
+    options.keyspace.large_from = u64::MAX;
+    options.full_scrub_interval = INTERVAL;
+    runtime.set_unix_time(START);
+    let (options, events) = damage_events(options);
+    let (db, keyspace) = open(options.clone());
+    for number in 0..30_u8 {
+        keyspace.insert([number], vec![1; 100 << 10]).unwrap();
+    }
+    keyspace.insert("z", vec![0xE7; 100 << 10]).unwrap();
+    db.flush().unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    disk.edit(|image| {
+        let is_in = |path: &PathBuf| {
+            let bytes = image.read(path).unwrap();
+            bytes.windows(9).rposition(|it| it == [0xE7; 9])
+        };
+        let files = image.files_with("values");
+        let mut places = files.into_iter().filter_map(|it| Some((is_in(&it)?, it)));
+        let (offset, path) = places.next().unwrap();
+        image.flip(&path, offset, 1).unwrap();
+    });
+    let db = Db::open(FOLDER, options).unwrap();
+    pass(&runtime, 0, INTERVAL.as_secs() + 100, |_| ());
+    let (file, damage) = events.try_recv().unwrap();
+    assert!(file.ends_with(".values"), "{file}: {damage}");
+    assert!(db.stats().scrubbed_bytes > 3 * STEP_BYTES);
+}
+
+#[test]
+fn without_a_log_the_files_are_checked_as_well() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let mut options = all_kinds(&disk, &runtime);
+    options.log = false;
+    let (db, keyspace) = open(options.clone());
+    for number in 0..300_u16 {
+        let length = [20, 100, 500][usize::from(number % 3)];
+        keyspace
+            .insert(number.to_be_bytes(), vec![1; length])
+            .unwrap();
+        if number % 100 == 0 {
+            db.persist().unwrap();
+        }
+    }
+    let sound = db.scrub(&Scrub::default()).unwrap();
+    assert!(sound.is_sound() && sound.files > 2, "{sound:?}");
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    db.persist().unwrap();
+    let table = disk.image().files_with("table").into_iter().max().unwrap();
+    disk.edit(|image| image.flip(&table, 10, 1)).unwrap();
+    assert_eq!(names(&db.scrub(&Scrub::default()).unwrap()), [name(&table)]);
+    drop(keyspace);
+    db.close().unwrap();
+    let db = Db::open(FOLDER, options).unwrap();
+    assert_eq!(names(&db.scrub(&Scrub::default()).unwrap()), [name(&table)]);
+}
+
+/// What jobs have failed at.
+fn failures(options: Options) -> (Options, Receiver<(&'static str, String)>) {
+    listen(options, |event| match event {
+        Event::JobFailed { job, error, .. } => Some((*job, error.clone())),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_scrub_that_panics_ends_with_a_report_and_poisons_nothing() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let hooked = HookedDisk::new(&disk);
+    let (options, events) = failures(make_large(&disk, &runtime));
+    let options = options.with_vfs(Arc::new(hooked.clone()));
+    let panic_at_tables = |_| {
+        let hook = |path: &Path| assert!(path.extension().is_none_or(|it| it != "table"));
+        *hooked.hook.lock().unwrap() = Some(Box::new(hook));
+    };
+    let (db, keyspace) = open(options);
+    pass(&runtime, 0, 400, panic_at_tables);
+    let (job, error) = events.try_recv().unwrap();
+    assert_eq!(job, "scrub");
+    assert!(error.contains(".table panicked"), "{error}");
+    keyspace.insert("still", "written").unwrap();
+    assert_eq!(db.stats().damaged_files, 0);
+    *hooked.hook.lock().unwrap() = None;
+    assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+    // One panic is not the last try.
+    panic_at_tables(0);
+    assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+}
+
+#[test]
+fn too_many_open_files_are_an_error_after_three_tries_and_no_damage() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let options = make_large(&disk, &runtime);
+    let (options, events) = failures(options);
+    let (db, keyspace) = open(options);
+    let fault = Fault::io(OperationKind::Open, 0).with(Effect::TooManyFiles);
+    let note = || disk.image().read(&Path::new(FOLDER).join("SCRUB")).ok();
+    // The pass begins.
+    pass(&runtime, 0, 65, |_| ());
+    let begun = note();
+    assert!(begun.is_some());
+    disk.set_faults([fault.from_then_on()]);
+    let at = Cell::new(0);
+    pass(&runtime, 400, 2, |_| {
+        at.set(at.get() + events.try_iter().count());
+    });
+    assert_eq!((at.get(), note()), (0, begun.clone()));
+    pass(&runtime, 402, 1, |_| ());
+    let (job, error) = events.try_recv().unwrap();
+    assert!(
+        job == "scrub" && error.contains("could not open"),
+        "{error}"
+    );
+    let report = db.scrub(&Scrub::default()).unwrap();
+    assert!(report.damage.is_empty() && !report.is_sound());
+    assert!(report.left_out.len() >= count(&disk, "table"), "{report:?}");
+    assert_eq!(events.try_iter().count(), report.left_out.len());
+    disk.set_faults([]);
+    assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+    assert_eq!(db.stats().damaged_files, 0);
+    keyspace.insert("still", "written").unwrap();
 }
 
 #[test]
@@ -372,18 +583,19 @@ fn a_device_that_cannot_read_a_file_is_reported_and_poisons_nothing() {
     make_all_kinds(&options);
     let (options, events) = damage_events(options);
     let db = Db::open(FOLDER, options).unwrap();
-    let reads = |db: &Db| {
-        disk.set_faults([]);
+    disk.set_faults([]);
+    assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+    let reads = disk.operations(OperationKind::Read);
+    for at in (0..reads).step_by(5) {
+        let fault = Fault::io(OperationKind::Read, at);
+        // One read that fails is tried again.
+        disk.set_faults([fault]);
+        assert!(db.scrub(&Scrub::default()).unwrap().is_sound());
+        disk.set_faults([fault.from_then_on()]);
         let report = db.scrub(&Scrub::default()).unwrap();
-        assert!(report.is_sound());
-        disk.operations(OperationKind::Read)
-    };
-    let count = reads(&db);
-    for at in (0..count).step_by(5) {
-        disk.set_faults([Fault::io(OperationKind::Read, at)]);
-        let report = db.scrub(&Scrub::default()).unwrap();
         disk.set_faults([]);
-        assert!(report.damage.len() <= 1, "{report:?}");
+        assert!(report.left_out.is_empty(), "{report:?}");
+        assert!(!report.damage.is_empty() || at + 5 >= reads);
         assert_eq!(events.try_iter().count(), report.damage.len());
     }
     assert!(db.stats().damaged_files > 3);

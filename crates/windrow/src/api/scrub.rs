@@ -9,9 +9,10 @@ impl Db {
     /// rate if `scrub` has one. It finds what a device has changed. [`verify`](Self::verify) checks more: order, counts and
     /// references.
     ///
-    /// A call that was interrupted, by a close or a crash, has left a note in the folder, and the next call goes on from
-    /// there. It begins with the files that were found damaged, so that its report has them. Reads, writes and compactions
-    /// continue meanwhile. The page cache stays as it is, and what it holds is checked instead of the device.
+    /// If the database is open for writing, a call that was interrupted, by a close or a crash, has left a note in the folder,
+    /// and the next call within a day of its begin goes on from there, and over what has been written since. It begins with the
+    /// files that were found damaged, so that its report has them. Reads, writes and compactions continue meanwhile. The page
+    /// cache stays as it is, and what it holds is checked instead of the device.
     ///
     /// ```
     /// # fn main() -> windrow::Result<()> {
@@ -28,8 +29,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Closed`. Damage, and files that cannot be read, are in the report. So is the newest backup that has the whole file,
-    /// if `scrub` has [backups](Scrub::with_backups).
+    /// `Closed`. Damage, and what has kept a file from being checked, is in the report. So is the newest backup that has the
+    /// whole file, if `scrub` has [backups](Scrub::with_backups); reading it has the rate of the backups.
     pub fn scrub(&self, scrub: &Scrub<'_>) -> Result<ScrubReport> {
         self.handle.engine().scrub(scrub)
     }

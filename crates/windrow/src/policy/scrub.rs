@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use crate::base::FileNumber;
 
+/// A scrub by hand does not go on with one that began longer ago: its report tells of the present.
+const RESUMED_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// How far a pass is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ScrubPass {
@@ -22,7 +25,7 @@ pub(crate) struct ScrubPass {
     pub(crate) end: FileNumber,
     /// The bytes that were checked.
     pub(crate) checked: u64,
-    /// The files in which damage was found.
+    /// The files in which damage was found, or that were left out.
     pub(crate) damaged: BTreeSet<FileNumber>,
     /// Files that are checked once more, before others.
     pub(crate) again: BTreeSet<FileNumber>,
@@ -48,11 +51,20 @@ impl ScrubPass {
         }
     }
 
-    /// This pass after an interruption.
-    #[must_use]
-    pub(crate) fn resumed(mut self) -> Self {
+    /// This pass after an interruption, if it is one of this database, whose next file gets the number `next_file`.
+    pub(crate) fn resumed(mut self, next_file: FileNumber) -> Option<Self> {
         self.again.append(&mut self.damaged);
-        self
+        (self.end <= next_file).then_some(self)
+    }
+
+    /// The same for a pass by hand, which at `now` is to check what has come since, too.
+    pub(crate) fn resumed_by_hand(self, next_file: FileNumber, now: Duration) -> Option<Self> {
+        let age = now.checked_sub(self.began)?;
+        let resumed = self.resumed(next_file)?;
+        (age <= RESUMED_AFTER_MAX).then_some(Self {
+            end: next_file,
+            ..resumed
+        })
     }
 
     /// What to check next, of the `files` that there are, with their bytes; `None` at the end of the pass.
@@ -148,7 +160,7 @@ mod tests {
             pass.note(FileNumber(file), None, 1);
         }
         pass.note(FileNumber(9), Some(50), 50);
-        let mut pass = pass.resumed();
+        let mut pass = pass.resumed(FileNumber(30)).unwrap();
         // The file that was begun is ended first.
         assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((9, 50, 350)));
         pass.note(FileNumber(9), None, 50);
@@ -160,6 +172,24 @@ mod tests {
         assert_eq!(next(&pass, &[3, 9, 11]), Some((11, 0, 100)));
         pass.note(FileNumber(11), None, 100);
         assert_eq!(next(&pass, &[3, 9, 11]), None);
+    }
+
+    #[test]
+    fn a_pass_by_hand_goes_on_for_a_day_and_over_what_has_come_since() {
+        let mut pass = ScrubPass::new(at(5), FileNumber(20));
+        pass.note(FileNumber(9), None, 100);
+        let day = 24 * 3600;
+        let resumed = |now, next| pass.clone().resumed_by_hand(FileNumber(next), at(now));
+        let mut later = resumed(5 + day, 30).unwrap();
+        assert_eq!(next(&later, &[3, 25, 30]), Some((25, 0, 100)));
+        later.note(FileNumber(25), None, 100);
+        assert_eq!(next(&later, &[3, 25, 30]), None);
+        assert_eq!(resumed(6 + day, 30), None);
+        assert_eq!(resumed(4, 30), None, "the clock went back");
+        // The note is of another database.
+        assert_eq!(resumed(5, 19), None);
+        assert_eq!(pass.clone().resumed(FileNumber(19)), None);
+        assert_eq!(pass.clone().resumed(FileNumber(20)), Some(pass));
     }
 
     #[test]

@@ -10,12 +10,10 @@ use std::sync::Arc;
 
 use crate::base::expiry::split_expiring;
 use crate::base::{Kind, Result};
+use crate::vfs::PassBytes;
 
 use super::read::{Blocks, ReadAhead, Segment, Table};
 use super::verify::{CheckValue, each_entry};
-
-/// Hears how many bytes were read. Returns whether the check goes on; an error ends it at once.
-pub(crate) type PassBytes<'a> = dyn FnMut(u64) -> Result<bool> + 'a;
 
 impl Table {
     /// Checks the blocks that end behind the offset `from`, as long as `pass` wants it, and gives each pointer in them to a

@@ -21,7 +21,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use check::PassBytes;
 pub(crate) use external::read_external;
 pub(crate) use format::{
     EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, FileSums,
@@ -34,8 +33,8 @@ pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{
-    Bounds, Found, LevelScans, PointRead, ReadCounters, SequentialCursor, Table, TableContext,
-    TableCursor, TableFiles, TableFilters,
+    Bounds, Found, LevelScans, PointRead, ReadCounters, SequentialCursor, TAIL_BYTES, Table,
+    TableContext, TableCursor, TableFiles, TableFilters,
 };
 pub(crate) use salvage::{SegmentPlace, find_segments};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use crate::base::{Error, Result};
-use crate::vfs::{Footprint, Vfs};
+use crate::vfs::{Footprint, PassBytes, Vfs};
 
 use super::file::open_whole;
 use super::meta::{ValueFileMeta, file_name};
@@ -19,9 +19,6 @@ use super::relocation::{BLOCK_BYTES, find_moves};
 const BUFFER_BYTES: usize = 256 << 10;
 
 const _: () = assert!(BUFFER_BYTES > RECORD_HEAD_BYTES_MAX && BUFFER_BYTES > BLOCK_BYTES);
-
-/// Hears how many bytes were checked. Returns whether the check goes on; an error ends it at once.
-type PassBytes<'a> = dyn FnMut(u64) -> Result<bool> + 'a;
 
 /// Checks the file that `meta` describes from `offset` on, where a record or a block of a relocation table begins, as long as
 /// `pass` wants it. Returns the offset to go on from; `None` at the end.
@@ -140,11 +137,6 @@ impl RecordChecker<'_> {
             self.footprint
                 .read_exact_at(rest, from)
                 .map_err(|error| Error::read(&self.name, from, error))?;
-            let next = from + rest.len() as u64;
-            let end = self.meta.end.min(next + BUFFER_BYTES as u64);
-            if next < end {
-                self.footprint.ask_ahead(next..end);
-            }
         }
         Ok(())
     }

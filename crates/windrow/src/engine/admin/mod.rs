@@ -16,7 +16,7 @@ mod prometheus;
 pub(super) mod range_estimate;
 pub(super) mod stats;
 pub(super) mod value_files;
-mod verify;
+pub(super) mod verify;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

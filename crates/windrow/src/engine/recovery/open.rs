@@ -458,7 +458,10 @@ pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
 
 /// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
-    let is_own = name == READERS || FileName::parse(name).is_some_and(|it| !it.is_for_people());
+    let of_engine = |file: FileName| {
+        !file.is_for_people() || matches!(file, FileName::Scrub | FileName::ScrubByHand)
+    };
+    let is_own = name == READERS || FileName::parse(name).is_some_and(of_engine);
     !name.starts_with('.') && name != LOST_AND_FOUND && !is_own
 }
 

@@ -11,14 +11,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::files::ScrubFile;
 use crate::backup::Backups;
 use crate::engine::Engine;
+use crate::manifest::names::FileName;
 use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, Vfs};
 
 impl Engine {
-    /// The newest of `backups` that has `file` whole, of those that can be read.
-    pub(super) fn whole_copy(&self, backups: &Backups, file: &ScrubFile) -> Option<u64> {
+    /// The newest of `backups` that has the file `name` whole, of those that can be read.
+    pub(super) fn whole_copy(&self, backups: &Backups, name: FileName) -> Option<u64> {
+        let files = self.scrub_files();
+        let file = files.iter().find(|file| file.name() == name)?;
         let is_whole = |bytes: Vec<u8>| {
             let copy: Arc<dyn Vfs> = Arc::new(OneFile(Arc::new(Bytes(bytes))));
             let place = self.place_in(&copy, Path::new(""));
@@ -28,7 +30,7 @@ impl Engine {
             });
             checked.is_ok()
         };
-        backups.newest_copy(file.name(), &is_whole).ok().flatten()
+        backups.newest_copy(name, &is_whole).ok().flatten()
     }
 }
 

@@ -4,23 +4,23 @@
 //! checked with the tables that point to them, because their checksums need the keys. Files that are being written are left
 //! to the pass after they are complete.
 //!
-//! Concurrency: a check holds its table or value file, and the value files that the table refers to, so they stay until the step
-//! ends. Nothing holds a log or a discard list.
+//! Concurrency: a step holds the tables and the value files, so they stay until it ends. Nothing holds a log or a discard
+//! list.
 
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{FileNumber, Result};
 use crate::engine::Engine;
-use crate::log::LogReader;
+use crate::engine::admin::verify::{check_log, open_passing};
 use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, ValueHandle, Version};
 use crate::options::BlockSource;
-use crate::table::{FileMeta, PassBytes, Table, TableContext, TableFiles, TableFilters};
+use crate::table::{FileMeta, TAIL_BYTES, Table, TableContext, TableFiles, TableFilters};
 use crate::value::{DiscardList, check_checksums, read_discard_list};
-use crate::vfs::{Footprint, OpenMode, Vfs};
+use crate::vfs::{PassBytes, Vfs};
 
 /// A file that a scrub checks.
 #[derive(Debug, Clone)]
@@ -68,8 +68,9 @@ pub(super) struct Place<'a> {
 }
 
 impl Engine {
-    /// Gives each file that can be checked now to `take`.
-    pub(super) fn each_scrub_file(&self, take: &mut dyn FnMut(ScrubFile)) {
+    /// The files that can be checked now.
+    pub(super) fn scrub_files(&self) -> Vec<ScrubFile> {
+        let mut files = Vec::new();
         for keyspace in self.keyspaces.load().iter() {
             // Under the catalog's lock, so that both have the same edits.
             let (version, lists) = self.catalog.with_state(|manifest| {
@@ -80,20 +81,16 @@ impl Engine {
             });
             for level in version.levels() {
                 for table in level.files() {
-                    take(ScrubFile::Table(
-                        Shared::clone(table),
-                        Shared::clone(&version),
-                    ));
+                    let version = Shared::clone(&version);
+                    files.push(ScrubFile::Table(Shared::clone(table), version));
                 }
             }
             for values in version.values().iter() {
                 if !values.is_transient && !values.meta.is_growing() {
-                    take(ScrubFile::Values(Shared::clone(values)));
+                    files.push(ScrubFile::Values(Shared::clone(values)));
                 }
             }
-            for list in lists.into_values() {
-                take(ScrubFile::DiscardList(list));
-            }
+            files.extend(lists.into_values().map(ScrubFile::DiscardList));
         }
         let mut closed = self.chain.lengths();
         closed.pop();
@@ -102,20 +99,9 @@ impl Engine {
             kept.map(|(number, log)| (*number, log.length))
                 .collect::<Vec<_>>()
         });
-        for (number, length) in closed.into_iter().chain(kept) {
-            take(ScrubFile::Log(number, length));
-        }
-    }
-
-    /// The file of this number, if it can be checked now.
-    pub(super) fn scrub_file(&self, number: FileNumber) -> Option<ScrubFile> {
-        let mut found = None;
-        self.each_scrub_file(&mut |file| {
-            if file.number() == number {
-                found = Some(file);
-            }
-        });
-        found
+        let logs = closed.into_iter().chain(kept);
+        files.extend(logs.map(|(number, length)| ScrubFile::Log(number, length)));
+        files
     }
 
     /// The files of the database.
@@ -174,34 +160,18 @@ impl Engine {
         place: &Place<'_>,
         (offset, pass): (u64, &mut PassBytes<'_>),
     ) -> Result<Option<u64>> {
-        // An open reads all metadata but index partitions and lists. The first step of a file checks them.
-        let filters = if offset == 0 {
-            TableFilters::WHOLE
-        } else {
-            TableFilters {
-                are_whole: false,
-                ..TableFilters::WHOLE
-            }
+        // An open reads all metadata but index partitions and lists. The first step of a file checks them; later ones read the
+        // ends of the segments again.
+        let filters = TableFilters {
+            are_whole: offset == 0,
+            ..TableFilters::WHOLE
         };
-        let path = place
-            .directory
-            .join(FileName::Table(meta.number).to_string());
-        let file = place.vfs.open(&path, OpenMode::Read).ok();
-        let mut metadata = file.map(Footprint::new);
-        if let Some(metadata) = &mut metadata {
-            metadata.note(0..meta.end());
-        }
-        let table = Arc::new(Table::open(meta, place.tables.clone(), filters, None)?);
-        let mut metadata_bytes = 0;
-        for range in table.metadata(meta) {
-            metadata_bytes += range.end - range.start;
-            if let Some(metadata) = &mut metadata {
-                metadata.touch(range);
-            }
-        }
-        if offset == 0 {
-            pass(metadata_bytes)?;
-        }
+        let open = || Table::open(meta, place.tables.clone(), filters, None).map(Arc::new);
+        let folder = (&**place.vfs, place.directory);
+        let (table, _metadata) = open_passing(folder, meta, open)?;
+        let lengths = table.metadata(meta).map(|range| range.end - range.start);
+        let bytes_max = if offset == 0 { u64::MAX } else { TAIL_BYTES };
+        pass(lengths.map(|length| length.min(bytes_max)).sum())?;
         let mut values = self.value_read_buffers();
         let value_bytes = Cell::new(0);
         let mut check_value = |key: &[u8], pointer: &[u8]| {
@@ -215,28 +185,4 @@ impl Engine {
         let mut pass = |block_bytes: u64| pass(block_bytes + value_bytes.take());
         table.check_checksums(offset, &mut pass, &mut check_value)
     }
-}
-
-/// Checks the log of this number, closed at this length, as [`Engine::check_file`] does.
-fn check_log(
-    (vfs, directory): (&dyn Vfs, &Path),
-    (number, length): (FileNumber, u64),
-    offset: u64,
-    pass: &mut PassBytes<'_>,
-) -> Result<Option<u64>> {
-    let name = FileName::Wal(number).to_string();
-    let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
-    reader.extend_to(length)?;
-    reader.move_to(offset);
-    while let Some(record) = reader.next()? {
-        let (bytes, end) = (record.end - record.offset, record.end);
-        if !pass(bytes)? {
-            return Ok(Some(end));
-        }
-    }
-    if reader.is_at_end() {
-        return Ok(None);
-    }
-    let what = "a record that was committed is damaged or missing";
-    Err(Error::corruption(&name, reader.position(), what))
 }

@@ -5,7 +5,7 @@
 //! Invariant I1: Nothing depends on the file, and nothing syncs it. It is written after what it notes was read. A file that is
 //! missing, torn or of another version costs a pass from the beginning, and a failure changes nothing but the file.
 //!
-//! Concurrency: one scrub at a time writes it; of two processes, one may write over the note of the other.
+//! Concurrency: only the process that has the database open for writing reads it and writes it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,7 +18,7 @@ use crate::codec::checksum::checksum;
 use crate::policy::ScrubPass;
 use crate::vfs::{OpenMode, Vfs, read_exact_at, write_all_at};
 
-/// The begin of the line. What begins otherwise is not written over.
+/// The begin of the line.
 const FIRST_WORDS: &str = "windrow-scrub 1";
 
 /// A longer file is no note.
@@ -58,17 +58,10 @@ impl ProgressFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.vfs.create(&self.path),
             outcome => outcome,
         }?;
-        let length = file.length()?;
-        if length > 0 {
-            let mut begin = [0; FIRST_WORDS.len()];
-            read_exact_at(&*file, &mut begin, 0)?;
-            if begin != *FIRST_WORDS.as_bytes() || length > BYTES_MAX {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-        }
+        let length = usize::try_from(file.length()?).unwrap_or(0);
         let mut text = encode(pass);
-        let padding = usize::try_from(length).unwrap_or(0);
-        text.extend(std::iter::repeat_n(' ', padding.saturating_sub(text.len())));
+        let padding = length.saturating_sub(text.len());
+        text.extend(std::iter::repeat_n(' ', padding));
         write_all_at(&*file, text.as_bytes(), 0)
     }
 
@@ -142,7 +135,7 @@ mod tests {
             assert_eq!(decode(str::from_utf8(&torn).unwrap()), None, "{position}");
         }
         // What was to be checked again is still to be checked again.
-        let resumed = pass.clone().resumed();
+        let resumed = pass.clone().resumed(pass.end).unwrap();
         assert_eq!(decode(&encode(&resumed)), Some(pass));
     }
 }

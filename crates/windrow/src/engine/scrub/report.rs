@@ -38,9 +38,11 @@ pub struct ScrubReport {
     pub resumed_bytes: u64,
     /// The first damage of each damaged file.
     pub damage: Vec<ScrubDamage>,
+    /// What has kept files from being checked, three times each: no damage is known of them.
+    pub left_out: Vec<Error>,
 }
 
-/// A file that is damaged or cannot be read.
+/// A file that is damaged, or that the device cannot read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ScrubDamage {
@@ -85,9 +87,9 @@ impl fmt::Debug for Scrub<'_> {
 }
 
 impl ScrubReport {
-    /// Whether no damage was found.
+    /// Whether all files were checked, and no damage was found.
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty()
+        self.damage.is_empty() && self.left_out.is_empty()
     }
 }
 
