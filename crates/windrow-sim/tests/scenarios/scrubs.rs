@@ -453,7 +453,7 @@ fn too_many_open_files_are_an_error_after_three_tries_and_no_damage() {
     let options = make_large(&disk, &runtime);
     let (options, events) = failures(options);
     let (db, keyspace) = open(options);
-    let fault = Fault::io(OperationKind::Open, 0).with(Effect::TooManyFiles);
+    let fault = Fault::io(OperationKind::Read, 0).with(Effect::TooManyFiles);
     let note = || disk.image().read(&Path::new(FOLDER).join("SCRUB")).ok();
     // The pass begins.
     pass(&runtime, 0, 65, |_| ());
@@ -468,7 +468,7 @@ fn too_many_open_files_are_an_error_after_three_tries_and_no_damage() {
     pass(&runtime, 402, 1, |_| ());
     let (job, error) = events.try_recv().unwrap();
     assert!(
-        job == "scrub" && error.contains("could not open"),
+        job == "scrub" && error.contains("could not read"),
         "{error}"
     );
     let report = db.scrub(&Scrub::default()).unwrap();
