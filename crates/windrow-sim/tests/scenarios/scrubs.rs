@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use windrow::backup::{Backups, FolderStore};
@@ -331,7 +332,10 @@ fn only_an_open_for_writing_leaves_a_note_and_none_is_written_after_a_close() {
     let opened = Arc::new(Mutex::new(None::<Db>));
     let to_close = Arc::clone(&opened);
     let (options, closed) = listen(options, move |event| match event {
-        Event::DamageFound { .. } => to_close.lock().unwrap().take().map(Db::close),
+        Event::DamageFound { .. } => {
+            let db = to_close.lock().unwrap().take()?;
+            Some(thread::spawn(|| db.close()).join().unwrap())
+        }
         _ => None,
     });
     let db = Db::open(FOLDER, options).unwrap();
