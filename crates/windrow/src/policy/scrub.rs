@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::base::FileNumber;
 
-/// A scrub by hand does not go on with one that began longer ago: its report tells of the present.
+/// A scrub by hand does not go on with one that began longer ago: its report is about the present.
 const RESUMED_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// How far a pass is.
