@@ -12,8 +12,12 @@ skipped() {
     [ -z "${WINDROW_SKIPPED:-}" ] || printf 'skipped: %s: %s\n' "$script" "$1" >>"$WINDROW_SKIPPED"
 }
 
-# skip REASON: ends the script.
+# skip REASON: ends the script. One that makes what its user has asked for sets `makes` before, and has failed then.
 skip() {
+    if [ -n "${makes:-}" ]; then
+        printf '%s: %s\n' "$script" "$1" >&2
+        exit 1
+    fi
     skipped "$1"
     exit 0
 }

@@ -1,6 +1,7 @@
 # Read by the scripts of this folder: where the libraries are, and how programs are built and run.
 #
-# WINDROW_LIBRARIES is the folder of the built libraries. Without it a release build makes them.
+# WINDROW_LIBRARIES is the folder of the built libraries. Without it a build makes them, with the profile WINDROW_C_PROFILE of
+# Cargo; release without it.
 # CC is the C compiler; cc without it.
 
 set -euo pipefail
@@ -20,6 +21,14 @@ need() {
     done
 }
 
+# crates_answer: whether the registry of crates answers.
+crates_answer() {
+    mkdir -p "$work/ask/src"
+    : >"$work/ask/src/lib.rs"
+    printf '[package]\nname = "ask"\nversion = "0.0.0"\n[dependencies]\ncfg-if = "1"\n[workspace]\n' >"$work/ask/Cargo.toml"
+    cargo generate-lockfile --manifest-path "$work/ask/Cargo.toml"
+}
+
 # in_memory: makes the folder `fast`, in memory if the system has such a place: an open of a database there waits for no disk.
 in_memory() {
     fast=$work/fast
@@ -35,10 +44,16 @@ in_memory() {
 libraries() {
     if [ -z "${WINDROW_LIBRARIES:-}" ]; then
         need cargo
-        (cd "$root" && RUSTFLAGS=$(without_paths) cargo build --release "${@/#/--package=}")
-        WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/release
+        local profile=${WINDROW_C_PROFILE:-release}
+        (cd "$root" && RUSTFLAGS=$(without_paths) cargo build --profile "$profile" "${@/#/--package=}")
+        WINDROW_LIBRARIES=${CARGO_TARGET_DIR:-$root/target}/${profile/#dev/debug}
     fi
     WINDROW_LIBRARIES=$(cd "$WINDROW_LIBRARIES" && pwd)
+}
+
+# checks_handles LIBRARY: whether the library has debug assertions, and so ends a program that uses a handle wrongly.
+checks_handles() {
+    grep -q 'what the program passes as' "$WINDROW_LIBRARIES/$1"
 }
 
 warnings=(-std=c11 -pthread -Wall -Wextra -Wpedantic -Werror)

@@ -2,6 +2,7 @@
 # Installs the header and the libraries of Windrow's C interface under a folder, for pkg-config and CMake.
 #
 # usage: install.sh PREFIX
+makes=yes
 source "$(dirname "$0")/common.sh"
 prefix=${1:?usage: install.sh PREFIX}
 built_here=${WINDROW_LIBRARIES:+no}
@@ -23,4 +24,5 @@ fi
 escaped=$(printf '%s' "$prefix" | sed 's/[\\&|]/\\&/g')
 sed "s|@PREFIX@|$escaped|; s|@VERSION@|$version|" "$here/windrow.pc.in" >"$prefix/lib/pkgconfig/windrow.pc"
 install -m 644 "$here/windrow-config.cmake" "$prefix/lib/cmake/windrow"
+sed "s|@VERSION@|$version|" "$here/windrow-config-version.cmake.in" >"$prefix/lib/cmake/windrow/windrow-config-version.cmake"
 echo "installed under $prefix"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the packages for Java, without their tests, and prints where they are.
+makes=yes
 source "$(dirname "$0")/common.sh"
 library
 maven package -Dmaven.test.skip=true

@@ -5,6 +5,7 @@
 # - the examples;
 # - an end-to-end run of Kafka Streams with a broker and one kill (end-to-end.sh runs longer ones);
 # - clippy and rustfmt on the Rust part.
+# It says what it leaves out. Its other name is ci.
 source "$(dirname "$0")/common.sh"
 library
 # What earlier runs have left does not count.
@@ -39,3 +40,4 @@ grep -qE '^(the: 2|skipped: .*)$' "$work/log" || { cat "$work/log"; exit 1; }
 echo "example: $(sed -n 's/^the: 2$/passed/p; /^skipped/p' "$work/log"): WordCount.java"
 (cd "$here/native" && cargo fmt --check)
 (cd "$here/native" && CARGO_TARGET_DIR=$built cargo clippy --quiet --locked -- -D warnings)
+echo "not run here: end-to-end.sh with more kills or instances, beside-rocksdb.sh, benchmarks/run.sh"

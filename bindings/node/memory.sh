@@ -2,6 +2,10 @@
 # A million errors, cursors, transactions and opens of the package for Node. WINDROW_TIMES is another number of each.
 #
 # usage: memory.sh [errors | cursors | transactions | opens]
+case ${1:-errors} in
+    errors | cursors | transactions | opens) ;;
+    *) echo "usage: memory.sh [errors | cursors | transactions | opens]" >&2; exit 2 ;;
+esac
 source "$(dirname "$0")/common.sh"
 # WINDROW_NODE_INSTALLED: the package is in the project already.
 [ -n "${WINDROW_NODE_INSTALLED:-}" ] || { package && environment; }

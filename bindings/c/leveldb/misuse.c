@@ -1,7 +1,11 @@
 /* Calls that LevelDB does not allow. Here each is an error or does nothing, and nothing leaks: null for every pointer,
    handles that outlive their database, keys that are too long, a batch appended to itself, destructors.
 
+   With HANDLES_ARE_CHECKED also handles that are used wrongly, which end a library with debug assertions.
+
    usage: misuse FOLDER */
+
+#include "../misuse.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -9,14 +13,6 @@
 #include <string.h>
 
 #include "leveldb/c.h"
-
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);     \
-      exit(1);                                                            \
-    }                                                                     \
-  } while (0)
 
 /* Checks that there is an error with these words, and releases it. */
 static void check_error(char** error, const char* words) {
@@ -318,9 +314,36 @@ static void use_policies(leveldb_options_t* options, const char* folder) {
   leveldb_filterpolicy_destroy(leveldb_filterpolicy_create(NULL, NULL, NULL, NULL, NULL));
 }
 
+static void destroy_twice(void) {
+  leveldb_writebatch_t* batch = leveldb_writebatch_create();
+  leveldb_writebatch_destroy(batch);
+  leveldb_writebatch_destroy(batch);
+}
+
+static void use_after_destruction(void) {
+  leveldb_options_t* options = leveldb_options_create();
+  leveldb_options_destroy(options);
+  leveldb_options_set_block_size(options, 4096);
+}
+
+static void pass_options_as_batch(void) {
+  leveldb_writebatch_clear((leveldb_writebatch_t*)leveldb_options_create());
+}
+
+static void use_handles_wrongly(void) {
+#ifdef HANDLES_ARE_CHECKED
+  aborts("as a WriteBatch", destroy_twice);
+  aborts("was released", use_after_destruction);
+  aborts("is of the type OpenOptions", pass_options_as_batch);
+#else
+  (void)destroy_twice, (void)use_after_destruction, (void)pass_options_as_batch;
+#endif
+}
+
 int main(int count, char** arguments) {
   char* error = NULL;
   if (count != 2) return 2;
+  use_handles_wrongly();
   const char* folder = arguments[1];
   pass_null(folder);
   leveldb_options_t* options = leveldb_options_create();

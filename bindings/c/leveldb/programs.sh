@@ -14,6 +14,7 @@ nm -D --defined-only "$WINDROW_LIBRARIES/libleveldb.so" | awk '{print $3}' | gre
 diff "$work/declared" "$work/defined"
 echo "functions: $(wc -l <"$work/declared") of the header, all defined"
 
+if checks_handles libleveldb.so; then warnings+=(-DHANDLES_ARE_CHECKED); fi
 build misuse "$here/misuse.c" "${warnings[@]}"
 "$work/misuse" "$work/db"
 "$CC" "${include[@]}" "${warnings[@]}" "$here/misuse.c" -o "$work/static" "$WINDROW_LIBRARIES/libleveldb.a" -lpthread -ldl -lm

@@ -20,7 +20,7 @@ rocksdb = { version = "=0.25.0", default-features = false }
 
 [workspace]
 MANIFEST
-    (cd "$work/fetch" && cargo vendor --quiet ../vendor >/dev/null) || skip "the registry of crates does not answer"
+    (cd "$work/fetch" && cargo vendor --quiet ../vendor >/dev/null) || unreachable "the registry of crates" crates_answer
     cp -r "$work/vendor/rocksdb" "$work/crate"
     include=${ROCKSDB_INCLUDE:-$work/vendor/librocksdb-sys/rocksdb/include}
 }

@@ -5,15 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check.h"
 #include "rocksdb/c.h"
-
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) {                                                   \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);     \
-      exit(1);                                                            \
-    }                                                                     \
-  } while (0)
 
 static char* error = NULL;
 static char path[4096];

@@ -4,6 +4,8 @@
 
 #include "helpers.h"
 
+#include <pthread.h>
+
 /* A merge operator that joins texts by commas. */
 static const char* name_of(void* state) {
   (void)state;
@@ -458,6 +460,59 @@ static void refuse(void) {
   rocksdb_options_destroy(options);
 }
 
+static int is_written;
+
+/* Gives two keys the same value by one batch, over and over. */
+static void* write_pairs(void* context) {
+  rocksdb_t* db = context;
+  rocksdb_writebatch_t* batch = rocksdb_writebatch_create();
+  rocksdb_writeoptions_t* options = rocksdb_writeoptions_create();
+  char* failed = NULL;
+  for (int round = 0; round < 1000; ++round) {
+    char value[16];
+    size_t length = (size_t)snprintf(value, sizeof value, "%d", round);
+    rocksdb_writebatch_clear(batch);
+    rocksdb_writebatch_put(batch, "left", 4, value, length);
+    rocksdb_writebatch_put(batch, "right", 5, value, length);
+    rocksdb_write(db, options, batch, &failed);
+    CHECK(failed == NULL);
+  }
+  rocksdb_writeoptions_destroy(options);
+  rocksdb_writebatch_destroy(batch);
+  __atomic_store_n(&is_written, 1, __ATOMIC_SEQ_CST);
+  return NULL;
+}
+
+/* One call reads several keys in one state, also without a snapshot. */
+static void read_pairs(void) {
+  rocksdb_options_t* options = create_options();
+  rocksdb_t* db = rocksdb_open(options, path, &error);
+  check();
+  rocksdb_put(db, writes, "left", 4, "-", 1, &error);
+  rocksdb_put(db, writes, "right", 5, "-", 1, &error);
+  check();
+  pthread_t writer;
+  CHECK(pthread_create(&writer, NULL, write_pairs, db) == 0);
+  const char* keys[] = {"left", "right"};
+  size_t lengths[] = {4, 5};
+  while (!__atomic_load_n(&is_written, __ATOMIC_SEQ_CST)) {
+    char* values[2];
+    size_t value_lengths[2];
+    char* errors[2];
+    rocksdb_multi_get(db, reads, 2, keys, lengths, values, value_lengths, errors);
+    CHECK(errors[0] == NULL && errors[1] == NULL);
+    CHECK(value_lengths[0] == value_lengths[1]);
+    CHECK(memcmp(values[0], values[1], value_lengths[0]) == 0);
+    rocksdb_free(values[0]);
+    rocksdb_free(values[1]);
+  }
+  CHECK(pthread_join(writer, NULL) == 0);
+  rocksdb_close(db);
+  rocksdb_destroy_db(options, path, &error);
+  check();
+  rocksdb_options_destroy(options);
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   snprintf(path, sizeof path, "%s", arguments[1]);
@@ -478,6 +533,7 @@ int main(int count, char** arguments) {
   CHECK(destroyed == 4);
   refuse();
   CHECK(destroyed == 5);
+  read_pairs();
   rocksdb_readoptions_destroy(reads);
   rocksdb_writeoptions_destroy(writes);
   return 0;

@@ -2,6 +2,7 @@
 # Windrow's C interface, by the C programs of this folder and the examples:
 # - the library has every function of the header, and test.c calls each;
 # - test.c with the shared and the static library, with sanitizers, and under valgrind;
+# - misuse.c: handles that are used wrongly, if the library has debug assertions;
 # - contract.c: the contract suite of all bindings, with and without sanitizers;
 # - memory.c: opens, cursors and errors leave no memory behind. memory.sh makes a million of each;
 # - the header in a program of C++;
@@ -44,6 +45,12 @@ if command -v valgrind >/dev/null; then
 else
     skipped "valgrind is not here"
 fi
+if checks_handles libwindrow.so; then
+    "$CC" "${options[@]}" "$here/windrow/misuse.c" -o "$work/misuse" "${shared[@]}"
+    run misuse
+else
+    skipped "the library has no debug assertions, so it does not check handles"
+fi
 suite() {
     mkdir "$work/$1.folder"
     "$CC" "${options[@]}" "${@:2}" "$here/windrow/contract.c" -o "$work/$1" "${shared[@]}"
@@ -78,6 +85,13 @@ if command -v cmake >/dev/null; then
     cmake -S "$here/examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/installed" >/dev/null
     cmake --build "$work/build" >/dev/null
     "$work/build/planets" "$work/cmake.db" >/dev/null
+    "$work/build/transfer" "$work/cmake-static.db" >/dev/null
+    mkdir "$work/later"
+    printf 'cmake_minimum_required(VERSION 3.15)\nproject(later C)\nfind_package(windrow 99 REQUIRED CONFIG)\n' >"$work/later/CMakeLists.txt"
+    if cmake -S "$work/later" -B "$work/later/build" -DCMAKE_PREFIX_PATH="$work/installed" >/dev/null 2>&1; then
+        echo "CMake finds a version that does not exist"
+        exit 1
+    fi
     echo "CMake: passed"
 else
     skipped "CMake is not here"

@@ -8,15 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../check.h"
 #include "windrow.h"
-
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
 
 /* Runs a call with the error `error`, which must be none. */
 #define OK(call)                                                                                 \
@@ -1149,6 +1142,9 @@ static void test_backups(windrow_database* db) {
   CHECK(fclose(manifest) == 0);
   OK(windrow_backups_open(in_folder("backups"), 0, &backups, &error));
   FAILS(WINDROW_CORRUPTION, "000002.backup", windrow_backups_verify(backups, &error));
+  OK(windrow_backups_verify_json(backups, &json, &error));
+  CHECK(strstr(json, "\"backups\":[2]") != NULL && strstr(json, "000002.backup") != NULL);
+  windrow_text_free(json);
   FAILS(WINDROW_CORRUPTION, "backup 2",
         windrow_backups_restore(backups, 2, in_folder("restored"), &error));
   OK(windrow_backups_list_json(backups, &json, &error));
@@ -1474,6 +1470,62 @@ static void test_close(windrow_database* db) {
         windrow_open_read_only(in_folder("copy"), NULL, &copy, &error));
 }
 
+/* Takes JSON and looks for words in it. */
+static void check_json(char* json, const char* words) {
+  if (json == NULL || strstr(json, words) == NULL) {
+    fprintf(stderr, "no %s in %s\n", words, json == NULL ? "null" : json);
+    exit(1);
+  }
+  windrow_text_free(json);
+}
+
+/* What checks, repairs and reads report, expiries as they are kept, and several keys in a transaction. */
+static void test_reports(void) {
+  windrow_database* db;
+  windrow_keyspace* keyspace;
+  windrow_transaction* transaction;
+  windrow_value* values[2];
+  const windrow_bytes keys[2] = {text("a"), text("b")};
+  uint64_t expires_at;
+  char* json;
+  NULLS(windrow_verify_json(NULL, &json, &error));
+  CHECK(json == NULL);
+  NULLS(windrow_backups_verify_json(NULL, NULL, &error));
+  NULLS(windrow_repair(NULL, NULL, NULL, NULL, &error));
+  NULLS(windrow_explain_get_json(NULL, NULL, text("a"), NULL, &error));
+  NULLS(windrow_put_with_expiry(NULL, text("a"), none, WINDROW_EXPIRY_NEVER, 0, &error));
+  NULLS(windrow_transaction_multi_get(NULL, NULL, NULL, NULL, 0, &error));
+
+  OK(windrow_open(in_folder("reports"), NULL, &db, &error));
+  OK(windrow_keyspace_open(db, "main", &keyspace, &error));
+  OK(windrow_put_with_expiry(keyspace, text("a"), text("1"), 4102444800000, 0, &error));
+  OK(windrow_expires_at(keyspace, NULL, text("a"), &expires_at, &error));
+  CHECK(expires_at == 4102444800000);
+  OK(windrow_put_with_expiry(keyspace, text("b"), text("2"), WINDROW_EXPIRY_NEVER, 0, &error));
+  OK(windrow_expires_at(keyspace, NULL, text("b"), &expires_at, &error));
+  CHECK(expires_at == WINDROW_EXPIRY_NEVER);
+  FAILS(WINDROW_INVALID_ARGUMENT, "expires",
+        windrow_put_with_expiry(keyspace, text("a"), none, WINDROW_EXPIRY_ABSENT, 0, &error));
+
+  OK(windrow_transaction_begin(db, WINDROW_ISOLATION_SERIALIZABLE, &transaction, &error));
+  OK(windrow_transaction_put(transaction, keyspace, text("b"), text("3"), &error));
+  OK(windrow_transaction_multi_get(transaction, keyspace, keys, values, 2, &error));
+  check_value(values[0], "1");
+  check_value(values[1], "3");
+  windrow_transaction_roll_back(transaction);
+
+  OK(windrow_flush(db, &error));
+  OK(windrow_explain_get_json(keyspace, NULL, text("a"), &json, &error));
+  check_json(json, "\"is_found\":true");
+  OK(windrow_verify_json(db, &json, &error));
+  check_json(json, "\"damage\":[]");
+  windrow_keyspace_free(keyspace);
+  OK(windrow_close(db, &error));
+  OK(windrow_repair(in_folder("reports"), in_folder("repaired"), NULL, &json, &error));
+  check_json(json, "\"keyspaces\":[{\"entries\":2,\"name\":\"main\"}]");
+  FAILS(WINDROW_ALREADY_EXISTS, "", windrow_repair(in_folder("reports"), in_folder("repaired"), NULL, NULL, &error));
+}
+
 int main(int count, char** arguments) {
   if (count != 2) return 2;
   folder = arguments[1];
@@ -1495,6 +1547,7 @@ int main(int count, char** arguments) {
   test_following();
   test_secondary(db);
   test_close(db);
+  test_reports();
   puts("windrow.h: all functions passed");
   return 0;
 }

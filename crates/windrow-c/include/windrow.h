@@ -22,7 +22,9 @@
 //
 // Misuse. Null is allowed for each parameter: it is an error, or does nothing. Numbers that are none of the constants,
 // null bytes with a length, and text that is not UTF-8 are errors. A handle after its release, a handle of another type,
-// wrong lengths, and one handle in two threads against its comment are undefined, as everywhere in C.
+// wrong lengths, and one handle in two threads against its comment are undefined, as everywhere in C. A library with debug
+// assertions (profile dev) keeps a list of its handles: one that was released, or is of another type, ends the process with a
+// sentence. It is not found if another one of its type has its address by now.
 //
 // Panics. None enters C: it becomes WINDROW_INTERNAL, and is a bug of Windrow. Callbacks must not throw.
 //
@@ -946,6 +948,15 @@ int32_t windrow_put_with_ttl(const windrow_keyspace *keyspace,
                              uint32_t durability,
                              windrow_error **error);
 
+// Sets the value of `key` until `expires_at`, milliseconds since 1970 or `WINDROW_EXPIRY_NEVER`, whatever the default of the
+// keyspace is: so an entry moves to another keyspace with its expiry. A time that is over is no error.
+int32_t windrow_put_with_expiry(const windrow_keyspace *keyspace,
+                                windrow_bytes key,
+                                windrow_bytes value,
+                                uint64_t expires_at,
+                                uint32_t durability,
+                                windrow_error **error);
+
 // Removes `key`. The removal of a missing key is no error.
 int32_t windrow_delete(const windrow_keyspace *keyspace,
                        windrow_bytes key,
@@ -1186,6 +1197,38 @@ int32_t windrow_options_set_merge_operator(windrow_options *options,
                                            const char *operator_,
                                            windrow_error **error);
 
+// Checks every block and every value, and reports all damage: a JSON object with `files`, `segments`, `blocks`, `entries`,
+// `unflushed_entries`, `bytes`, `values`, and `damage`, an array of objects with `code` and `error`. Free it with
+// `windrow_text_free`.
+int32_t windrow_verify_json(const windrow_database *database,
+                            char **json,
+                            windrow_error **error);
+
+// Reads all bytes of all backups, and reports all damage: a JSON object with `backups`, their numbers, `pieces`, `bytes`, and
+// `damage`, an array of objects with `backups`, `code` and `error`. Free it with `windrow_text_free`.
+int32_t windrow_backups_verify_json(const windrow_backups *backups,
+                                    char **json,
+                                    windrow_error **error);
+
+// Makes a new database in the folder `to`, which is empty or missing, of all that can be read in the folder `from`, which stays as
+// it is and which nobody has open. The options say the merge operators of its keyspaces. The report is a JSON object with
+// `manifest` ("whole", "part" or "missing"), `keyspaces`, an array of objects with `name` and `entries`, `tables`, `logs`,
+// `losses`, an array of sentences, and `losses_left_off`. Free it with `windrow_text_free`.
+int32_t windrow_repair(const char *from,
+                       const char *to,
+                       const windrow_options *options,
+                       char **json,
+                       windrow_error **error);
+
+// How a get of `key` comes to its answer, in the newest state or in that of `snapshot`: a JSON object with `is_found`, the
+// sources that it asks in order (`steps`), and how long the same get takes afterwards (`again_nanos`). Free it with
+// `windrow_text_free`.
+int32_t windrow_explain_get_json(const windrow_keyspace *keyspace,
+                                 const windrow_snapshot *snapshot,
+                                 windrow_bytes key,
+                                 char **json,
+                                 windrow_error **error);
+
 // Opens the database in the folder `folder` for reading, also while a process has it open for writing. This process must be
 // allowed to write to the folder, because a file there says what it reads. Null options are the defaults.
 int32_t windrow_open_secondary(const char *folder,
@@ -1242,6 +1285,15 @@ int32_t windrow_transaction_get(windrow_transaction *transaction,
                                 uint32_t intent,
                                 windrow_value **value,
                                 windrow_error **error);
+
+// The values of `count` keys as the transaction sees them, as `windrow_multi_get` reads them. They are reads without an
+// intent. Free each value with `windrow_value_free`.
+int32_t windrow_transaction_multi_get(windrow_transaction *transaction,
+                                      const windrow_keyspace *keyspace,
+                                      const windrow_bytes *keys,
+                                      windrow_value **values,
+                                      size_t count,
+                                      windrow_error **error);
 
 // Sets the value of `key`. Nobody else sees it before the commit.
 int32_t windrow_transaction_put(windrow_transaction *transaction,

@@ -41,6 +41,7 @@ pub mod keyspace_options;
 pub mod keyspaces;
 pub mod loads;
 pub mod options;
+pub mod reports;
 pub mod secondaries;
 pub mod snapshots;
 pub mod transactions;

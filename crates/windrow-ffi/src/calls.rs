@@ -4,7 +4,7 @@
 //! # Safety argument
 //! - [`ErrorPointer`] has the form of a pointer in C and no constructor, so each comes from a caller in C. The caller
 //!   promises null, or a pointer to null or to memory of `malloc`.
-//! - A [`Destructor`] and an [`Order`] are made of a state and a function which the caller has passed together. The caller
+//! - A [`Destructor`] and an order of [`key_order`] are made of a state and a function which the caller has passed together. The caller
 //!   promises that the function does not unwind, and that any thread may use the state.
 //! - [`Lent`] is an address, which this file never reads.
 //!
@@ -45,7 +45,8 @@ impl ErrorPointer<'_> {
         fallback
     }
 
-    /// Puts a message into `*errptr`, in the place of an earlier one.
+    /// Puts a message into `*errptr`, in the place of an earlier one. If there is no memory for it, the caller does not learn of the
+    /// error: the caller frees the message, so it cannot be one of this library.
     pub fn report(self, message: &str) {
         if let Some(errptr) = self.0 {
             // SAFETY: null, or memory of `malloc` that belongs to this function now.
@@ -160,28 +161,33 @@ impl Lent {
     }
 }
 
-/// The elements of an array of the caller; none for null.
+/// The elements of an array of the caller; none for null, and for a length that no array has.
 ///
 /// # Safety
 /// A pointer that is not null points to `length` elements, which nobody changes while the result is in use.
 pub unsafe fn elements<'a, T>(pointer: *const T, length: usize) -> &'a [T] {
-    if pointer.is_null() || length == 0 {
+    if !is_array(pointer, length) {
         return &[];
     }
     // SAFETY: it is not null, and the caller promises the elements.
     unsafe { slice::from_raw_parts(pointer, length) }
 }
 
-/// The elements of an array that this function may write; none for null.
+/// The elements of an array that this function may write; none for null, and for a length that no array has.
 ///
 /// # Safety
 /// A pointer that is not null points to `length` elements that nobody else uses while the result is in use.
 pub unsafe fn outputs<'a, T>(pointer: *mut T, length: usize) -> &'a mut [MaybeUninit<T>] {
-    if pointer.is_null() || length == 0 {
+    if !is_array(pointer, length) {
         return &mut [];
     }
     // SAFETY: it is not null, and the caller promises the elements.
     unsafe { slice::from_raw_parts_mut(pointer.cast(), length) }
+}
+
+/// Whether there may be an array with elements at the pointer.
+pub fn is_array<T>(pointer: *const T, length: usize) -> bool {
+    !pointer.is_null() && length > 0 && length <= isize::MAX as usize / size_of::<T>().max(1)
 }
 
 /// Defines functions of C that set one option.
@@ -191,7 +197,7 @@ macro_rules! setters {
         $($(#[$comment])*
         #[unsafe(no_mangle)]
         extern "C" fn $name($options: Option<&mut $type>, $value: $value_type) {
-            if let Some($options) = $options {
+            if let Some($options) = $crate::handles::check($options) {
                 $crate::calls::run((), || $body);
             }
         })*

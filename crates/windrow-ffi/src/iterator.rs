@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::calls::{ErrorPointer, Lent, run};
 use crate::catch;
+use crate::handles::check;
 
 /// What an iterator moves over.
 pub trait Entries {
@@ -38,7 +39,7 @@ pub struct Iterator<E> {
     entries: Mutex<E>,
 }
 
-impl<E: Entries> Iterator<E> {
+impl<E: Entries + 'static> Iterator<E> {
     /// An iterator that is at no entry.
     pub fn new(entries: E) -> Self {
         Self {
@@ -64,7 +65,7 @@ impl<E: Entries> Iterator<E> {
 
     /// Lends the key to C until the next move. Null, with a length of 0, if the iterator is at no entry.
     pub fn lend_key(this: Option<&Self>, length: Option<&mut MaybeUninit<usize>>) -> *const c_char {
-        let key = this.and_then(|iterator| iterator.key);
+        let key = check(this).and_then(|iterator| iterator.key);
         key.unwrap_or(Lent::NONE).give(length)
     }
 
@@ -74,7 +75,7 @@ impl<E: Entries> Iterator<E> {
         length: Option<&mut MaybeUninit<usize>>,
     ) -> *const c_char {
         let lent = run(None, || {
-            this?.look(|entries| entries.value().map(Lent::new))
+            check(this)?.look(|entries| entries.value().map(Lent::new))
         });
         lent.unwrap_or(Lent::NONE).give(length)
     }
@@ -82,7 +83,7 @@ impl<E: Entries> Iterator<E> {
     /// Puts the error of the iterator into `errptr`, if there is one.
     pub fn report_error(this: Option<&Self>, errptr: ErrorPointer<'_>) {
         run((), || {
-            if let Some(iterator) = this {
+            if let Some(iterator) = check(this) {
                 iterator.look(|entries| {
                     if let Some(error) = entries.error() {
                         errptr.report(error);

@@ -1,5 +1,5 @@
 //! What the interfaces of Windrow for other languages share: the arguments of C callers as Rust values, memory that C
-//! callers free, and the border that no panic crosses. In files of their own: options by name, backups, what the
+//! callers free, and the border that no panic crosses. In files of their own: handles, options by name, backups, what the
 //! interfaces of LevelDB and RocksDB share, a transaction with its cursors, and what both kinds of cursors have in common.
 //!
 //! # Safety argument
@@ -14,6 +14,7 @@
 
 pub mod backups;
 pub mod calls;
+pub mod handles;
 pub mod iterator;
 pub mod key_order;
 pub mod leveldb;
@@ -29,6 +30,8 @@ use std::path::Path;
 use std::slice;
 
 use windrow::{Error, ErrorKind, Result};
+
+use handles::Handle;
 
 /// The bytes that a C caller passes. A null pointer stands for no bytes.
 ///
@@ -96,8 +99,16 @@ unsafe fn terminated<'a>(pointer: *const c_char, what: &str) -> Result<&'a CStr>
 ///
 /// # Errors
 /// `InvalidArgument` for a null pointer.
-pub fn given<T>(handle: Option<T>, what: &str) -> Result<T> {
-    handle.ok_or_else(|| null(what))
+pub fn given<H: Handle>(handle: Option<H>, what: &str) -> Result<H> {
+    not_null(handles::check(handle), what)
+}
+
+/// What a C caller passes as `what` and is no handle, if it is not null.
+///
+/// # Errors
+/// `InvalidArgument` for a null pointer.
+pub fn not_null<T>(passed: Option<T>, what: &str) -> Result<T> {
+    passed.ok_or_else(|| null(what))
 }
 
 fn null(what: &str) -> Error {
@@ -182,7 +193,7 @@ mod tests {
 
     use windrow::ErrorKind;
 
-    use super::{allocate, bytes, catch, given, path, release, text};
+    use super::{allocate, bytes, catch, not_null, path, release, text};
 
     #[test]
     fn bytes_are_checked_as_far_as_possible() {
@@ -203,8 +214,8 @@ mod tests {
             assert!(text(found, "name").is_err());
             assert!(text(null(), "name").is_err());
         }
-        assert_eq!(given(Some(1), "database").unwrap(), 1);
-        let error = given(None::<u8>, "database").unwrap_err();
+        assert_eq!(not_null(Some(1), "database").unwrap(), 1);
+        let error = not_null(None::<u8>, "database").unwrap_err();
         assert_eq!(error.to_string(), "a null pointer was passed as database");
     }
 

@@ -14,10 +14,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use windrow::{Batch, Db, Error, Keyspace, PinnedValue, Result, Snapshot, Transaction};
+use windrow::{Batch, Db, Error, ErrorKind, Keyspace, PinnedValue, Result, Snapshot, Transaction};
 use windrow_ffi::leveldb;
 
 use crate::batch::{Write, WriteBatch};
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) transaction_names: Mutex<BTreeSet<String>>,
     pub(crate) cache_bytes: u64,
     statistics: Option<Arc<Statistics>>,
+    /// The end of a wait that took longer than its caller had time.
+    waiting: Mutex<Option<mpsc::Receiver<Result<()>>>>,
 }
 
 impl Shared {
@@ -66,6 +69,10 @@ impl Shared {
     /// The ids of the families. Nobody creates or drops one meanwhile.
     pub(crate) fn known_ids(&self) -> KnownIds {
         self.lock_ids().known()
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, Option<mpsc::Receiver<Result<()>>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_ids(&self) -> MutexGuard<'_, Ids> {
@@ -150,6 +157,7 @@ impl Database {
             transaction_names: Mutex::default(),
             cache_bytes,
             statistics: options.statistics.clone(),
+            waiting: Mutex::default(),
         };
         let shared = Arc::new(shared);
         let options = families.iter().map(|family| family.options);
@@ -284,6 +292,25 @@ impl Database {
         self.shared.db().snapshot()
     }
 
+    /// Calls `read` with `options` and a snapshot, their own or that of the newest state, so that all that it reads is of one
+    /// state. A secondary stays at its state meanwhile.
+    pub(crate) fn at_one_state<R>(
+        &self,
+        options: &ReadOptions,
+        read: impl FnOnce(&ReadOptions) -> R,
+    ) -> R {
+        if options.snapshot.is_some() {
+            return read(options);
+        }
+        self.shared.origin.stay(|| {
+            let options = ReadOptions {
+                snapshot: Some(self.snapshot()),
+                ..options.clone()
+            };
+            read(&options)
+        })
+    }
+
     /// About how many bytes of files the keys from `start` to before `limit` have.
     pub(crate) fn approximate_size(family: &Family, start: &[u8], limit: &[u8]) -> Result<u64> {
         family.keyspace()?.approximate_size(start..limit)
@@ -357,12 +384,58 @@ impl Database {
         families.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no background work is due, after a flush if the program wants one.
-    pub(crate) fn wait_idle(&self, flushes: bool) -> Result<()> {
-        if flushes {
-            self.shared.db().flush()?;
+    /// Waits until no background work is due, after a flush if the program wants one; not longer than the timeout, if it is
+    /// not 0.
+    ///
+    /// A wait does such work itself, so it goes on in a thread of its own when the time is over, or until the close. The
+    /// next call with a timeout lets it end first: there is one such thread for each caller at most.
+    ///
+    /// # Errors
+    /// `TimedOut`; those of [`Db::flush`] and [`Db::wait_idle`].
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no test depends on how long a wait takes"
+    )]
+    pub(crate) fn wait_idle(&self, flushes: bool, timeout: Duration) -> Result<()> {
+        let db = self.shared.db().into_owned();
+        let wait = move || {
+            if flushes {
+                db.flush()?;
+            }
+            db.wait_idle()
+        };
+        if timeout.is_zero() {
+            return wait();
         }
-        self.shared.db().wait_idle()
+        let start = Instant::now();
+        let earlier = self.shared.lock_waiting().take();
+        if let Some(earlier) = earlier {
+            // What it did may have been before the last writes, so its result says nothing.
+            drop(self.end_of_wait(earlier, timeout)?);
+        }
+        let (sender, ended) = mpsc::channel();
+        let waiting = thread::Builder::new().spawn(move || drop(sender.send(wait())));
+        waiting.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+        let left = timeout.saturating_sub(start.elapsed());
+        self.end_of_wait(ended, left)?
+    }
+
+    /// What a wait in another thread has returned, if it ends in time.
+    fn end_of_wait(
+        &self,
+        ended: mpsc::Receiver<Result<()>>,
+        timeout: Duration,
+    ) -> Result<Result<()>> {
+        ended.recv_timeout(timeout).or_else(|error| match error {
+            mpsc::RecvTimeoutError::Timeout => {
+                *self.shared.lock_waiting() = Some(ended);
+                let message = "background work was still due when the time was over";
+                Err(Error::new(ErrorKind::TimedOut, message))
+            }
+            mpsc::RecvTimeoutError::Disconnected => {
+                Ok(Err(Error::new(ErrorKind::Io, "the wait has panicked")))
+            }
+        })
     }
 
     /// Makes a copy in a folder that does not exist, as RocksDB demands. The log with the newest entries may be part of it

@@ -57,12 +57,12 @@ macro_rules! handles {
     ($($create:ident, $destroy:ident: $type:ty;)*) => {
         $(#[unsafe(no_mangle)]
         extern "C" fn $create() -> Box<$type> {
-            Box::default()
+            windrow_ffi::handles::give(<$type>::default())
         }
 
         #[unsafe(no_mangle)]
         extern "C" fn $destroy(handle: Option<Box<$type>>) {
-            windrow_ffi::calls::run((), || drop(handle));
+            windrow_ffi::calls::run((), || drop(windrow_ffi::handles::take(handle)));
         })*
     };
 }
@@ -92,6 +92,7 @@ use std::sync::Arc;
 
 use windrow::{Db, Result, Snapshot};
 use windrow_ffi::calls::ErrorPointer;
+use windrow_ffi::handles::give;
 use windrow_ffi::{allocate, given, release};
 
 use crate::batch::WriteBatch;
@@ -124,7 +125,7 @@ struct FamilyHandle {
 
 impl FamilyHandle {
     fn new(family: Arc<Family>) -> Box<Self> {
-        Box::new(Self { family })
+        give(Self { family })
     }
 }
 

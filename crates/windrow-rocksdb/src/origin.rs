@@ -3,8 +3,8 @@
 //!
 //! I1. The keyspaces of a secondary are all of one state, that of its database: a catch-up changes them together.
 //!
-//! Concurrency: any thread may make any call. One catch-up at a time, in lock order: `catching_up`, then `state`, which is
-//! held for no I/O.
+//! Concurrency: any thread may make any call. One catch-up at a time, and none during reads that need one state, in lock
+//! order: `catching_up`, then `state`, which is held for no I/O.
 
 #![expect(
     clippy::disallowed_types,
@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use windrow::{Db, Error, ErrorKind, Keyspace, Options, Result};
 
@@ -36,6 +36,16 @@ impl Origin {
             Self::Own(db) => Cow::Borrowed(db),
             Self::Secondary(secondary) => Cow::Owned(secondary.db()),
         }
+    }
+
+    /// Calls `read`. The state that is the newest one when it begins is that until it ends, unless this process writes.
+    pub(crate) fn stay<R>(&self, read: impl FnOnce() -> R) -> R {
+        let catching_up = match self {
+            Self::Own(_) => None,
+            Self::Secondary(secondary) => Some(secondary.catching_up.read()),
+        };
+        let _stays = catching_up.map(|guard| guard.unwrap_or_else(PoisonError::into_inner));
+        read()
     }
 
     /// Reads what another process has written since.
@@ -65,7 +75,8 @@ pub(crate) fn open_for_reading(path: &Path, options: Options) -> Result<Db> {
 /// A reader of a database that another process may write.
 pub(crate) struct Secondary {
     reader: windrow::Secondary,
-    catching_up: Mutex<()>,
+    /// Written by a catch-up, read by those who need one state.
+    catching_up: RwLock<()>,
     state: RwLock<State>,
 }
 
@@ -85,7 +96,7 @@ impl Secondary {
         };
         Ok(Arc::new(Self {
             reader,
-            catching_up: Mutex::default(),
+            catching_up: RwLock::default(),
             state: RwLock::new(state),
         }))
     }
@@ -119,7 +130,7 @@ impl Secondary {
     }
 
     fn catch_up(&self) -> Result<()> {
-        let guard = self.catching_up.lock();
+        let guard = self.catching_up.write();
         let _guard = guard.unwrap_or_else(PoisonError::into_inner);
         let db = self.reader.catch_up()?;
         let ids = Ids::open(&db, true)?;

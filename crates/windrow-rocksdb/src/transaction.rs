@@ -74,6 +74,8 @@ pub(crate) struct Transaction {
     name: Option<String>,
     /// Whether the name is among those of open transactions.
     is_name_held: bool,
+    /// What it was asked for that Windrow can neither do nor ignore: then it never writes.
+    refused: Option<&'static str>,
 }
 
 impl Transaction {
@@ -96,11 +98,22 @@ impl Transaction {
             save_points: Vec::new(),
             name: None,
             is_name_held: false,
+            refused: None,
         };
         if takes_snapshot {
             transaction.take_snapshot();
         }
         transaction
+    }
+
+    /// Lets writes, locks, preparation and commit be errors for good: with options that Windrow can neither follow nor
+    /// ignore.
+    pub(crate) fn refuse(&mut self, what: &'static str) {
+        self.refused = Some(what);
+    }
+
+    fn check_refused(&self) -> Result<()> {
+        self.refused.map_or(Ok(()), |what| Err(unsupported(what)))
     }
 
     /// The prepared transactions of a database.
@@ -302,6 +315,7 @@ impl Transaction {
 
     /// Makes the transaction durable without its commit.
     pub(crate) fn prepare(&mut self) -> Result<()> {
+        self.check_refused()?;
         if let Control::Optimistic = self.control {
             return Err(unsupported("optimistic transactions cannot be prepared"));
         }
@@ -324,6 +338,7 @@ impl Transaction {
     }
 
     pub(crate) fn commit(&mut self) -> Result<()> {
+        self.check_refused()?;
         let durability = self.options.durability;
         let outcome = match self.end() {
             State::Open(None) => Ok(()),
@@ -376,6 +391,7 @@ impl Transaction {
 
     /// Windrow's transaction, which begins now if it has not yet.
     fn inner(&mut self) -> Result<&WindrowTransaction> {
+        self.check_refused()?;
         match &mut self.state {
             State::Open(inner) => {
                 let (db, control) = (self.database.shared.db(), self.control);

@@ -200,6 +200,9 @@ class Changes:
     async def close(self) -> None:
         """Frees what the feed has, and ends a wait."""
         await asyncio.to_thread(self.wrapped.close)
+        # The step that nobody awaits after a cancellation ends with an error.
+        if self._step is not None:
+            await asyncio.gather(self._step, return_exceptions=True)
 
 
 async def _taken(entries: windrow.Entries[_T], reverse: bool) -> AsyncIterator[_T]:

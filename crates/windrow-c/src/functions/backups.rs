@@ -9,6 +9,7 @@ use serde_json::json;
 use windrow::Result;
 use windrow::backup::{ListedBackup, Purge};
 use windrow_ffi::backups::{created_milliseconds, number_or_newest};
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::{allocate, given, path};
 
 use super::calls::{call, call_for, guard};
@@ -21,7 +22,7 @@ use super::errors::{Error, code_of};
 pub struct Backups(windrow::backup::Backups);
 
 impl Backups {
-    fn given(backups: Option<&Self>) -> Result<&windrow::backup::Backups> {
+    pub(super) fn given(backups: Option<&Self>) -> Result<&windrow::backup::Backups> {
         Ok(&given(backups, "backups")?.0)
     }
 }
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn windrow_backups_open(
     call_for(backups, None, error, || {
         // SAFETY: the caller promises text.
         let opened = windrow::backup::Backups::open(unsafe { path(folder)? })?;
-        Ok(Some(Box::new(Backups(opened.with_rate(bytes_per_second)))))
+        Ok(Some(give(Backups(opened.with_rate(bytes_per_second)))))
     })
 }
 
@@ -61,14 +62,14 @@ pub unsafe extern "C" fn windrow_backups_open_read_only(
     call_for(backups, None, error, || {
         // SAFETY: the caller promises text.
         let opened = windrow::backup::Backups::open_read_only(unsafe { path(folder)? })?;
-        Ok(Some(Box::new(Backups(opened.with_rate(bytes_per_second)))))
+        Ok(Some(give(Backups(opened.with_rate(bytes_per_second)))))
     })
 }
 
 /// Frees the handle and unlocks the folder. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_backups_free(backups: Option<Box<Backups>>) {
-    guard((), || drop(backups));
+    guard((), || drop(take(backups)));
 }
 
 /// Makes a backup of the database as of one moment during the call, with all writes that were acknowledged before. It copies

@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use windrow::{BatchEntries, BatchWrite, Error as WindrowError, ErrorKind, Expiry, Result};
-use windrow_ffi::given;
+use windrow_ffi::handles::{check, give, take};
+use windrow_ffi::{given, not_null};
 
 use super::bytes::{Bytes, Holder, Range, Value, expiry_of};
 use super::calls::{call, call_for, guard};
@@ -21,20 +22,20 @@ pub struct Batch(windrow::Batch);
 /// An empty batch.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_new() -> Box<Batch> {
-    Box::new(Batch(windrow::Batch::new()))
+    give(Batch(windrow::Batch::new()))
 }
 
 /// Frees a batch. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_free(batch: Option<Box<Batch>>) {
-    guard((), || drop(batch));
+    guard((), || drop(take(batch)));
 }
 
 /// Removes all writes of the batch, and keeps its memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_clear(batch: Option<&mut Batch>) {
     guard((), || {
-        if let Some(batch) = batch {
+        if let Some(batch) = check(batch) {
             batch.0.clear();
         }
     });
@@ -43,7 +44,7 @@ pub extern "C" fn windrow_batch_clear(batch: Option<&mut Batch>) {
 /// The number of writes; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_count(batch: Option<&Batch>) -> usize {
-    batch.map_or(0, |batch| batch.0.len())
+    check(batch).map_or(0, |batch| batch.0.len())
 }
 
 /// Adds a write to a batch.
@@ -172,7 +173,7 @@ pub extern "C" fn windrow_batch_to_bytes(
 ) -> i32 {
     call_for(bytes, None, error, || {
         let bytes = given(batch, "batch")?.0.to_bytes()?;
-        Ok(Some(Box::new(Value(Holder::Copied(bytes)))))
+        Ok(Some(give(Value(Holder::Copied(bytes)))))
     })
 }
 
@@ -189,7 +190,7 @@ pub unsafe extern "C" fn windrow_batch_from_bytes(
         // SAFETY: the caller promises the bytes.
         let bytes = unsafe { bytes.get()? };
         let batch = given(database, "database")?.db.batch_from_bytes(bytes)?;
-        Ok(Some(Box::new(Batch(batch))))
+        Ok(Some(give(Batch(batch))))
     })
 }
 
@@ -230,7 +231,7 @@ pub unsafe extern "C" fn windrow_batch_visit(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let visitor = given(visitor, "visitor")?;
+        let visitor = not_null(visitor, "visitor")?;
         let entries = given(batch, "batch")?.0.iter();
         // SAFETY: the caller has passed state and function together.
         unsafe { pass_writes(entries, visitor, state) }

@@ -4,11 +4,11 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ops::Bound;
 use std::ptr::null;
-use std::slice;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use windrow::{Error as WindrowError, Expiry, PinnedValue, Result};
-use windrow_ffi::{bytes, catch, release};
+use windrow_ffi::handles::{check, take};
+use windrow_ffi::{bytes, calls, catch, release};
 
 /// Bytes that somebody else owns: a key, a value, an operand, a bound. `data` may be null if `length` is 0.
 #[repr(C)]
@@ -100,7 +100,7 @@ pub(super) enum Holder {
 /// The bytes of a value, valid until it is freed; none for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_value_bytes(value: Option<&Value>) -> Bytes {
-    value.map_or(Bytes::NONE, |value| match &value.0 {
+    check(value).map_or(Bytes::NONE, |value| match &value.0 {
         Holder::Pinned(value) => Bytes::of(value),
         Holder::Copied(value) => Bytes::of(value),
     })
@@ -109,7 +109,7 @@ pub extern "C" fn windrow_value_bytes(value: Option<&Value>) -> Bytes {
 /// Frees a value. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_value_free(value: Option<Box<Value>>) {
-    drop(catch(|| drop(value)));
+    drop(catch(|| drop(take(value))));
 }
 
 /// Frees text that a function of this header has returned for this purpose. Null is allowed.
@@ -123,6 +123,17 @@ pub unsafe extern "C" fn windrow_text_free(text: *mut c_char) {
 pub const WINDROW_EXPIRY_ABSENT: u64 = 0;
 /// The entry stays until it is removed or replaced.
 pub const WINDROW_EXPIRY_NEVER: u64 = u64::MAX;
+
+/// When an entry expires, for Rust.
+pub(super) fn expiry_from(milliseconds: u64) -> Result<Expiry> {
+    match milliseconds {
+        WINDROW_EXPIRY_NEVER => return Ok(Expiry::Never),
+        WINDROW_EXPIRY_ABSENT => None,
+        _ => SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)),
+    }
+    .map(Expiry::At)
+    .ok_or_else(|| WindrowError::invalid_argument("no entry expires at that time"))
+}
 
 /// When an entry expires, for C; `None` for one that does not exist.
 pub(super) fn expiry_of(expiry: Option<Expiry>) -> u64 {
@@ -138,33 +149,31 @@ pub(super) fn expiry_of(expiry: Option<Expiry>) -> u64 {
     }
 }
 
+/// The elements of an array of the caller.
+///
 /// # Safety
 /// A pointer that is not null points to `count` elements, which nobody changes while the result is in use.
 pub(super) unsafe fn elements<'a, T>(pointer: *const T, count: usize) -> Result<&'a [T]> {
-    if count == 0 {
-        return Ok(&[]);
-    }
     check_array(pointer, count)?;
-    // SAFETY: it is not null, and the caller promises the elements.
-    Ok(unsafe { slice::from_raw_parts(pointer, count) })
+    // SAFETY: the caller promises the elements.
+    Ok(unsafe { calls::elements(pointer, count) })
 }
 
+/// The elements of an array that the function writes.
+///
 /// # Safety
 /// A pointer that is not null points to space for `count` elements, which nobody else uses while the result is in use.
 pub(super) unsafe fn spaces<'a, T>(
     pointer: *mut MaybeUninit<T>,
     count: usize,
 ) -> Result<&'a mut [MaybeUninit<T>]> {
-    if count == 0 {
-        return Ok(&mut []);
-    }
     check_array(pointer, count)?;
-    // SAFETY: it is not null, and the caller promises the space.
-    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+    // SAFETY: the caller promises the space.
+    Ok(unsafe { calls::outputs(pointer.cast::<T>(), count) })
 }
 
 fn check_array<T>(pointer: *const T, count: usize) -> Result<()> {
-    if pointer.is_null() || count > isize::MAX as usize / size_of::<T>() {
+    if count > 0 && !calls::is_array(pointer, count) {
         let message = format!("there is no array of {count} elements");
         return Err(WindrowError::invalid_argument(message));
     }

@@ -10,7 +10,7 @@ use windrow::{
     Candidate as WindrowCandidate, CompactionFilter, Decision, Event, EventListener, FilterError,
     MergeError, MergeOperator, Operands,
 };
-use windrow_ffi::{given, text};
+use windrow_ffi::{given, not_null, text};
 
 use super::bytes::{Bytes, expiry_of};
 use super::calls::{call, call_for, guard};
@@ -220,7 +220,7 @@ pub unsafe extern "C" fn windrow_options_set_merge_callbacks(
         let name = unsafe { text(name, "name of the operator")? };
         let operator = Operator {
             name: name.to_owned(),
-            full_merge: given(full_merge, "full_merge")?,
+            full_merge: not_null(full_merge, "full_merge")?,
             partial_merge,
             state,
         };
@@ -262,7 +262,7 @@ pub extern "C" fn windrow_candidate_value(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call_for(value, Bytes::NONE, error, || {
-        let value = given(candidate, "candidate")?.0.value();
+        let value = not_null(candidate, "candidate")?.0.value();
         let failed =
             |error: FilterError| windrow::Error::new(windrow::ErrorKind::Io, error.to_string());
         value.map(Bytes::of).map_err(failed)
@@ -336,7 +336,7 @@ pub unsafe extern "C" fn windrow_options_set_compaction_filter(
         let name = unsafe { text(name, "name of the filter")? };
         let filter = CallerFilter {
             name: name.to_owned(),
-            decide: given(filter, "filter")?,
+            decide: not_null(filter, "filter")?,
             state,
         };
         options.0 = options
@@ -385,7 +385,7 @@ pub extern "C" fn windrow_options_set_listener(
     call(error, || {
         let options = given(options, "options")?;
         let listener = CallerListener {
-            listener: given(listener, "listener")?,
+            listener: not_null(listener, "listener")?,
             state,
         };
         options.0 = options.0.clone().with_listener(Arc::new(listener));

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 use windrow::{Error as WindrowError, Result};
+use windrow_ffi::handles::give;
 use windrow_ffi::{allocate, catch};
 
 use super::errors::{Error, WINDROW_OK};
@@ -21,7 +22,7 @@ pub(super) fn call(
     };
     let code = failed.as_ref().map_or(WINDROW_OK, Error::code);
     if let Some(error) = error {
-        error.write(failed.map(Box::new));
+        error.write(failed.map(give));
     }
     code
 }

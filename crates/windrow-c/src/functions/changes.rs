@@ -6,7 +6,8 @@ use std::slice;
 use std::time::Duration;
 
 use windrow::{Change as WindrowChange, ChangeBatch, Error as WindrowError, Result};
-use windrow_ffi::{given, text};
+use windrow_ffi::handles::{check, give, take};
+use windrow_ffi::{given, not_null, text};
 
 use super::batches::{Visitor, pass_writes};
 use super::bytes::{Bytes, Holder, Value};
@@ -58,14 +59,14 @@ pub extern "C" fn windrow_changes_open(
 ) -> i32 {
     call_for(changes, None, error, || {
         let opened = given(database, "database")?.db.changes(from)?;
-        Ok(Some(Box::new(Changes(opened))))
+        Ok(Some(give(Changes(opened))))
     })
 }
 
 /// Frees the feed. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_changes_free(changes: Option<Box<Changes>>) {
-    guard((), || drop(changes));
+    guard((), || drop(take(changes)));
 }
 
 /// The next change. Waits for a commit for at most `timeout` milliseconds; `*change` is null if there was none. After an
@@ -81,26 +82,26 @@ pub extern "C" fn windrow_changes_next(
     call_for(change, None, error, || {
         let timeout = Duration::from_millis(timeout);
         let next = given(changes, "changes")?.0.next(timeout)?;
-        Ok(next.map(|next| Box::new(Change(next))))
+        Ok(next.map(|next| give(Change(next))))
     })
 }
 
 /// Every change before this sequence number was given out, or was before the beginning of the feed; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_changes_position(changes: Option<&Changes>) -> u64 {
-    changes.map_or(0, |changes| changes.0.position())
+    check(changes).map_or(0, |changes| changes.0.position())
 }
 
 /// Frees a change. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_change_free(change: Option<Box<Change>>) {
-    guard((), || drop(change));
+    guard((), || drop(take(change)));
 }
 
 /// One of `WINDROW_CHANGE_...`; 0 for null, and for a change that is newer than this header.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_change_kind(change: Option<&Change>) -> u32 {
-    change.map_or(0, |change| match &change.0 {
+    check(change).map_or(0, |change| match &change.0 {
         WindrowChange::Batch(_) => WINDROW_CHANGE_BATCH,
         WindrowChange::KeyspaceCreated { .. } => WINDROW_CHANGE_KEYSPACE_CREATED,
         WindrowChange::KeyspaceDropped { .. } => WINDROW_CHANGE_KEYSPACE_DROPPED,
@@ -114,13 +115,13 @@ pub extern "C" fn windrow_change_kind(change: Option<&Change>) -> u32 {
 /// change acknowledges it.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_change_sequence(change: Option<&Change>) -> u64 {
-    change.map_or(0, |change| change.0.sequence())
+    check(change).map_or(0, |change| change.0.sequence())
 }
 
 /// The sequence number of the first write of a batch, and that of any other change; 0 for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_change_first_sequence(change: Option<&Change>) -> u64 {
-    change.map_or(0, |change| match &change.0 {
+    check(change).map_or(0, |change| match &change.0 {
         WindrowChange::Batch(batch) => batch.first(),
         other => other.sequence(),
     })
@@ -144,7 +145,7 @@ fn keyspaces(change: &WindrowChange) -> [&[String]; 2] {
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_change_keyspace(change: Option<&Change>, number: usize) -> Bytes {
     guard(Bytes::NONE, || {
-        let names = change.map_or([&[][..]; 2], |change| keyspaces(&change.0));
+        let names = check(change).map_or([&[][..]; 2], |change| keyspaces(&change.0));
         let name = names.into_iter().flatten().nth(number);
         name.map_or(Bytes::NONE, |name| Bytes::of(name.as_bytes()))
     })
@@ -176,7 +177,7 @@ pub unsafe extern "C" fn windrow_change_visit(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let visitor = given(visitor, "visitor")?;
+        let visitor = not_null(visitor, "visitor")?;
         match batch(change)? {
             // SAFETY: the caller has passed state and function together.
             Some(batch) => unsafe { pass_writes(batch.iter(), visitor, state) },
@@ -197,7 +198,7 @@ pub extern "C" fn windrow_change_to_bytes(
         let batch = batch(change)?;
         let batch =
             batch.ok_or_else(|| WindrowError::invalid_argument("the change is no batch"))?;
-        Ok(Some(Box::new(Value(Holder::Copied(batch.to_bytes())))))
+        Ok(Some(give(Value(Holder::Copied(batch.to_bytes())))))
     })
 }
 
@@ -213,14 +214,14 @@ pub unsafe extern "C" fn windrow_consumer_open(
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "name")? };
         let opened = given(database, "database")?.db.consumer(name)?;
-        Ok(Some(Box::new(Consumer(opened))))
+        Ok(Some(give(Consumer(opened))))
     })
 }
 
 /// Frees the handle. The consumer stays, and holds what it has not acknowledged. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_consumer_free(consumer: Option<Box<Consumer>>) {
-    guard((), || drop(consumer));
+    guard((), || drop(take(consumer)));
 }
 
 /// The changes behind the place of the consumer. `WINDROW_FELL_BEHIND` if it held too much or was silent for too long: remove
@@ -233,7 +234,7 @@ pub extern "C" fn windrow_consumer_changes(
 ) -> i32 {
     call_for(changes, None, error, || {
         let opened = Consumer::given(consumer)?.changes()?;
-        Ok(Some(Box::new(Changes(opened))))
+        Ok(Some(give(Changes(opened))))
     })
 }
 

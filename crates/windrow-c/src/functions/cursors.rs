@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use windrow::{Error as WindrowError, ErrorKind, MergedCursor, Result, TransactionCursor};
 use windrow_ffi::given;
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::transaction::TransactionAndCursors;
 
 use super::bytes::{Bounds, Bytes, Range, WINDROW_EXPIRY_ABSENT, elements, expiry_of};
@@ -87,7 +88,7 @@ fn open(
         Keys::Range(range) => view.range_cursor::<&[u8]>(range),
         Keys::Prefix(prefix) => view.prefix_cursor(prefix),
     })?;
-    Ok(Some(Box::new(Cursor(Entries::OfKeyspace(cursor)))))
+    Ok(Some(give(Cursor(Entries::OfKeyspace(cursor)))))
 }
 
 fn open_in_transaction(
@@ -108,7 +109,7 @@ fn open_in_transaction(
         transaction,
         number,
     };
-    Ok(Some(Box::new(Cursor(Entries::OfTransaction(cursor)))))
+    Ok(Some(give(Cursor(Entries::OfTransaction(cursor)))))
 }
 
 /// A cursor over the keys of a range, in the present state, or in that of `snapshot` if it is not null.
@@ -163,7 +164,7 @@ pub unsafe extern "C" fn windrow_cursor_open_merged(
         // SAFETY: the caller promises the bytes.
         let range = unsafe { range.get()? };
         let cursor = database.db.merged_cursor::<&[u8]>(&keyspaces, range)?;
-        Ok(Some(Box::new(Cursor(Entries::Merged(cursor)))))
+        Ok(Some(give(Cursor(Entries::Merged(cursor)))))
     })
 }
 
@@ -171,7 +172,7 @@ pub unsafe extern "C" fn windrow_cursor_open_merged(
 /// without an entry, and for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_keyspace(cursor: Option<&Cursor>) -> usize {
-    cursor.map_or(0, |cursor| match &cursor.0 {
+    check(cursor).map_or(0, |cursor| match &cursor.0 {
         Entries::Merged(cursor) => cursor.keyspace().unwrap_or(0),
         _ => 0,
     })
@@ -213,7 +214,7 @@ pub unsafe extern "C" fn windrow_transaction_cursor_open_prefix(
 /// Frees a cursor. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_free(cursor: Option<Box<Cursor>>) {
-    guard((), || drop(cursor));
+    guard((), || drop(take(cursor)));
 }
 
 /// Moves a cursor by the one function or the other.
@@ -325,7 +326,7 @@ pub extern "C" fn windrow_cursor_prev(
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
     guard(false, || {
-        cursor.is_some_and(|cursor| match &cursor.0 {
+        check(cursor).is_some_and(|cursor| match &cursor.0 {
             Entries::OfKeyspace(cursor) => cursor.is_valid(),
             Entries::Merged(cursor) => cursor.is_valid(),
             Entries::OfTransaction(shared) => {
@@ -340,7 +341,7 @@ pub extern "C" fn windrow_cursor_is_valid(cursor: Option<&Cursor>) -> bool {
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_key(cursor: Option<&Cursor>) -> Bytes {
     guard(Bytes::NONE, || {
-        cursor.map_or(Bytes::NONE, |cursor| match &cursor.0 {
+        check(cursor).map_or(Bytes::NONE, |cursor| match &cursor.0 {
             Entries::OfKeyspace(cursor) => Bytes::of(cursor.key()),
             Entries::Merged(cursor) => Bytes::of(cursor.key()),
             Entries::OfTransaction(shared) => shared
@@ -371,7 +372,8 @@ pub extern "C" fn windrow_cursor_value(
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_cursor_expires_at(cursor: Option<&Cursor>) -> u64 {
     guard(WINDROW_EXPIRY_ABSENT, || {
-        let Some(cursor) = cursor.filter(|cursor| windrow_cursor_is_valid(Some(cursor))) else {
+        let Some(cursor) = check(cursor).filter(|cursor| windrow_cursor_is_valid(Some(cursor)))
+        else {
             return WINDROW_EXPIRY_ABSENT;
         };
         let expiry = match &cursor.0 {

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
 use windrow::{Db, Durability, Result};
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::{given, path, text};
 
 use super::calls::{call, call_for, guard, written};
@@ -30,11 +31,11 @@ impl Database {
         let options = Options::given(options);
         let durability = options.durability;
         let db = open(options)?;
-        Ok(Some(Box::new(Self { db, durability })))
+        Ok(Some(give(Self { db, durability })))
     }
 
     fn handle(&self, keyspace: windrow::Keyspace) -> Box<Keyspace> {
-        Box::new(Keyspace {
+        give(Keyspace {
             keyspace,
             durability: self.durability,
         })
@@ -79,7 +80,7 @@ pub extern "C" fn windrow_close(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        database.map_or(Ok(()), |database| database.db.close())
+        take(database).map_or(Ok(()), |database| database.db.close())
     })
 }
 
@@ -87,7 +88,7 @@ pub extern "C" fn windrow_close(
 /// allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_database_free(database: Option<Box<Database>>) {
-    guard((), || drop(database));
+    guard((), || drop(take(database)));
 }
 
 /// Removes the database in the folder `folder` with all its entries. A missing database is no error. The folder stays, with
@@ -294,6 +295,6 @@ pub extern "C" fn windrow_snapshot_new(
 ) -> i32 {
     call_for(snapshot, None, error, || {
         let taken = given(database, "database")?.db.snapshot();
-        Ok(Some(Box::new(Snapshot(taken))))
+        Ok(Some(give(Snapshot(taken))))
     })
 }

@@ -5,6 +5,8 @@ use std::ptr::null;
 
 use windrow::ErrorKind;
 
+use windrow_ffi::handles::{check, take};
+
 use super::bytes::Bytes;
 
 /// The call has done what it says.
@@ -107,20 +109,20 @@ pub(super) fn code_of(kind: ErrorKind) -> i32 {
 /// The code of the error; `WINDROW_OK` for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_code(error: Option<&Error>) -> i32 {
-    error.map_or(WINDROW_OK, Error::code)
+    check(error).map_or(WINDROW_OK, Error::code)
 }
 
 /// One sentence that names the fault. Valid until the error is freed; "" for null.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_message(error: Option<&Error>) -> *const c_char {
-    error.map_or(c"".as_ptr(), |error| error.message.as_ptr())
+    check(error).map_or(c"".as_ptr(), |error| error.message.as_ptr())
 }
 
 /// The name of the keyspace that a conflict, a deadlock or a lock that was not free is about; null for other errors.
 /// Valid until the error is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_keyspace(error: Option<&Error>) -> *const c_char {
-    let conflict = error.and_then(|error| error.conflict.as_ref());
+    let conflict = check(error).and_then(|error| error.conflict.as_ref());
     conflict.map_or(null(), |(keyspace, _)| keyspace.as_ptr())
 }
 
@@ -128,12 +130,12 @@ pub extern "C" fn windrow_error_keyspace(error: Option<&Error>) -> *const c_char
 /// error is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_key(error: Option<&Error>) -> Bytes {
-    let conflict = error.and_then(|error| error.conflict.as_ref());
+    let conflict = check(error).and_then(|error| error.conflict.as_ref());
     conflict.map_or(Bytes::NONE, |(_, key)| Bytes::of(key))
 }
 
 /// Frees an error. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_free(error: Option<Box<Error>>) {
-    drop(error);
+    drop(take(error));
 }

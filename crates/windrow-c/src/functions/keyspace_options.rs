@@ -7,6 +7,7 @@ use std::time::Duration;
 use windrow::{
     Compression, Error as WindrowError, FilterAllocation, MediumInPlace, Preset, SegmentLimit,
 };
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::settings::{self, Setting};
 use windrow_ffi::{given, text};
 
@@ -58,19 +59,19 @@ pub extern "C" fn windrow_keyspace_options_new(
             }
         };
         let options = windrow::KeyspaceOptions::preset(preset);
-        Ok(Some(Box::new(KeyspaceOptions(options))))
+        Ok(Some(give(KeyspaceOptions(options))))
     })
 }
 
 /// Frees options. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_options_free(options: Option<Box<KeyspaceOptions>>) {
-    guard((), || drop(options));
+    guard((), || drop(take(options)));
 }
 
 fn set(options: Option<&mut KeyspaceOptions>, set: impl FnOnce(&mut windrow::KeyspaceOptions)) {
     guard((), || {
-        if let Some(options) = options {
+        if let Some(options) = check(options) {
             set(&mut options.0);
         }
     });

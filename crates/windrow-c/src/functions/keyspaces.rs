@@ -5,10 +5,11 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use windrow::{Durability, Result, View};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{given, text};
 
 use super::bytes::{
-    Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, elements, expiry_of, spaces,
+    Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, elements, expiry_from, expiry_of, spaces,
 };
 use super::calls::{call, call_for, guard, written};
 use super::errors::Error;
@@ -36,7 +37,7 @@ impl Keyspace {
         read: impl FnOnce(&View) -> Result<R>,
     ) -> Result<R> {
         let keyspace = Self::given(keyspace)?;
-        match snapshot {
+        match check(snapshot) {
             None => read(keyspace),
             Some(snapshot) => read(&keyspace.at(&snapshot.0)?),
         }
@@ -46,7 +47,7 @@ impl Keyspace {
 /// Frees the handle of a keyspace. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_keyspace_free(keyspace: Option<Box<Keyspace>>) {
-    guard((), || drop(keyspace));
+    guard((), || drop(take(keyspace)));
 }
 
 /// Gives the keyspace another name. All its handles go on.
@@ -120,6 +121,27 @@ pub unsafe extern "C" fn windrow_put_with_ttl(
         // SAFETY: the same.
         let value = unsafe { value.get()? };
         let keyspace = keyspace.with_ttl(Duration::from_millis(ttl));
+        keyspace.insert_with(key, value, durability)
+    })
+}
+
+/// Sets the value of `key` until `expires_at`, milliseconds since 1970 or `WINDROW_EXPIRY_NEVER`, whatever the default of the
+/// keyspace is: so an entry moves to another keyspace with its expiry. A time that is over is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_put_with_expiry(
+    keyspace: Option<&Keyspace>,
+    key: Bytes,
+    value: Bytes,
+    expires_at: u64,
+    durability: u32,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    write(keyspace, durability, error, |keyspace, durability| {
+        // SAFETY: the caller promises the bytes.
+        let key = unsafe { key.get()? };
+        // SAFETY: the same.
+        let value = unsafe { value.get()? };
+        let keyspace = keyspace.with_expiry(expiry_from(expires_at)?);
         keyspace.insert_with(key, value, durability)
     })
 }
@@ -198,7 +220,7 @@ pub unsafe extern "C" fn windrow_get(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { key.get()? };
         let found = Keyspace::read(keyspace, snapshot, |view| view.get_pinned(key))?;
-        Ok(found.map(|value| Box::new(Value(Holder::Pinned(value)))))
+        Ok(found.map(|value| give(Value(Holder::Pinned(value)))))
     })
 }
 
@@ -231,22 +253,36 @@ pub unsafe extern "C" fn windrow_multi_get(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        // SAFETY: the caller promises space for `count` handles.
-        let values = unsafe { spaces(values, count)? };
-        for value in &mut *values {
-            value.write(None);
-        }
-        // SAFETY: the caller promises `count` keys.
-        let keys = unsafe { elements(keys, count)? };
-        // SAFETY: the caller promises the bytes.
-        let keys = keys.iter().map(|key| unsafe { key.get() });
-        let keys = keys.collect::<Result<Vec<_>>>()?;
-        let found = Keyspace::read(keyspace, snapshot, |view| view.multi_get(&keys))?;
-        for (value, found) in values.iter_mut().zip(found) {
-            value.write(found.map(|found| Box::new(Value(Holder::Copied(found)))));
-        }
-        Ok(())
+        let read = |keys: &[&[u8]]| Keyspace::read(keyspace, snapshot, |view| view.multi_get(keys));
+        // SAFETY: the caller promises the arrays.
+        unsafe { read_many(keys, values, count, read) }
     })
+}
+
+/// Reads several keys, and puts a handle for each value where the caller wants it.
+///
+/// # Safety
+/// The caller promises `count` keys with their bytes, and space for as many handles.
+pub(super) unsafe fn read_many(
+    keys: *const Bytes,
+    values: *mut MaybeUninit<Option<Box<Value>>>,
+    count: usize,
+    read: impl FnOnce(&[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>,
+) -> Result<()> {
+    // SAFETY: the caller promises the space.
+    let values = unsafe { spaces(values, count)? };
+    for value in &mut *values {
+        value.write(None);
+    }
+    // SAFETY: the caller promises the keys.
+    let keys = unsafe { elements(keys, count)? };
+    // SAFETY: the caller promises the bytes.
+    let keys = keys.iter().map(|key| unsafe { key.get() });
+    let keys = keys.collect::<Result<Vec<_>>>()?;
+    for (value, found) in values.iter_mut().zip(read(&keys)?) {
+        value.write(found.map(|found| give(Value(Holder::Copied(found)))));
+    }
+    Ok(())
 }
 
 /// When the value of `key` expires, in the newest state, or in that of `snapshot` if it is not null: a time in milliseconds
@@ -297,7 +333,7 @@ pub unsafe extern "C" fn windrow_take(
         // SAFETY: the caller promises the bytes.
         let key = unsafe { key.get()? };
         let taken = Keyspace::given(keyspace)?.fetch_remove(key)?;
-        Ok(taken.map(|value| Box::new(Value(Holder::Copied(value)))))
+        Ok(taken.map(|value| give(Value(Holder::Copied(value)))))
     })
 }
 

@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
 
 use windrow::{Error as WindrowError, Result};
-use windrow_ffi::{given, path};
+use windrow_ffi::handles::{give, take};
+use windrow_ffi::{given, not_null, path};
 
 use super::bytes::{Bytes, elements};
 use super::calls::{call, call_for, guard};
@@ -32,7 +33,7 @@ struct Entries {
 
 impl Entries {
     fn new(source: Source, state: *mut c_void) -> Result<Self> {
-        let source = given(source, "source")?;
+        let source = not_null(source, "source")?;
         Ok(Self { source, state })
     }
 }
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn windrow_table_writer_create(
         // SAFETY: the caller promises text.
         let file = unsafe { path(file)? };
         let writer = windrow::TableWriter::create(file, &Options::given(options))?;
-        Ok(Some(Box::new(TableWriter(writer))))
+        Ok(Some(give(TableWriter(writer))))
     })
 }
 
@@ -153,14 +154,14 @@ pub extern "C" fn windrow_table_writer_finish(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call_for(count, 0, error, || {
-        Ok(given(writer, "writer")?.0.finish()?.entries)
+        Ok(not_null(take(writer), "writer")?.0.finish()?.entries)
     })
 }
 
 /// Removes the file and frees the writer. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_table_writer_free(writer: Option<Box<TableWriter>>) {
-    guard((), || drop(writer));
+    guard((), || drop(take(writer)));
 }
 
 /// Adds `count` table files, each to the keyspace at its position: all of them in one step, or none. It is durable when this

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windrow::{BlockSource, Durability, Error as WindrowError, Recovery, Result, operators};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::settings::{self, Setting};
 use windrow_ffi::{given, text};
 
@@ -23,7 +24,7 @@ pub struct Options(pub(super) windrow::Options);
 impl Options {
     /// The options that a caller passes; the defaults for null.
     pub(super) fn given(options: Option<&Self>) -> windrow::Options {
-        options.map_or_else(windrow::Options::default, |options| options.0.clone())
+        check(options).map_or_else(windrow::Options::default, |options| options.0.clone())
     }
 }
 
@@ -49,18 +50,18 @@ pub(super) fn durability(named: u32, default: Durability) -> Result<Durability> 
 /// Options with the defaults.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_new() -> Box<Options> {
-    Box::new(Options(windrow::Options::default()))
+    give(Options(windrow::Options::default()))
 }
 
 /// Frees options. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_options_free(options: Option<Box<Options>>) {
-    guard((), || drop(options));
+    guard((), || drop(take(options)));
 }
 
 fn set(options: Option<&mut Options>, set: impl FnOnce(&mut windrow::Options)) {
     guard((), || {
-        if let Some(options) = options {
+        if let Some(options) = check(options) {
             set(&mut options.0);
         }
     });
@@ -239,7 +240,7 @@ pub extern "C" fn windrow_options_set_keyspace(
     options: Option<&mut Options>,
     keyspace: Option<&KeyspaceOptions>,
 ) {
-    if let Some(keyspace) = keyspace {
+    if let Some(keyspace) = check(keyspace) {
         set(options, |options| options.keyspace = keyspace.0.clone());
     }
 }

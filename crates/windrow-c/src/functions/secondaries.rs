@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use windrow::{Db, Durability, Result};
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::{given, path};
 
 use super::calls::{call, call_for, guard};
@@ -29,7 +30,7 @@ fn state(
 ) -> i32 {
     call_for(database, None, error, || {
         let secondary = given(secondary, "secondary")?;
-        Ok(Some(Box::new(Database {
+        Ok(Some(give(Database {
             db: state(&secondary.secondary)?,
             durability: secondary.durability,
         })))
@@ -50,7 +51,7 @@ pub unsafe extern "C" fn windrow_open_secondary(
         let folder = unsafe { path(folder)? };
         let options = Options::given(options);
         let durability = options.durability;
-        Ok(Some(Box::new(Secondary {
+        Ok(Some(give(Secondary {
             secondary: Db::open_secondary(folder, options)?,
             durability,
         })))
@@ -97,5 +98,5 @@ pub extern "C" fn windrow_secondary_follow(
 /// Frees the secondary. Its states stay open until they are freed. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_secondary_free(secondary: Option<Box<Secondary>>) {
-    guard((), || drop(secondary));
+    guard((), || drop(take(secondary)));
 }

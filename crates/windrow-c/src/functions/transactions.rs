@@ -9,14 +9,15 @@ use std::time::Duration;
 use windrow::{
     Durability, Error as WindrowError, ErrorKind, Isolation, PreparedTransaction, Result, Savepoint,
 };
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::transaction::TransactionAndCursors;
-use windrow_ffi::{given, text};
+use windrow_ffi::{given, not_null, text};
 
 use super::bytes::{Bytes, Holder, Range, Value, WINDROW_EXPIRY_ABSENT, expiry_of};
 use super::calls::{call, call_for, guard};
 use super::databases::{Database, text_of};
 use super::errors::Error;
-use super::keyspaces::Keyspace;
+use super::keyspaces::{Keyspace, read_many};
 use super::options::durability;
 
 /// A transaction. One thread at a time uses it and its cursors.
@@ -71,7 +72,7 @@ impl Drop for Transaction {
 
 impl Transaction {
     fn new(database: &Database, transaction: windrow::Transaction) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             shared: Rc::new(Shared(RefCell::new(Some(TransactionAndCursors::new(
                 transaction,
             ))))),
@@ -170,7 +171,29 @@ pub unsafe extern "C" fn windrow_transaction_get(
                 ))),
             },
         )?;
-        Ok(found.map(|value| Box::new(Value(Holder::Copied(value)))))
+        Ok(found.map(|value| give(Value(Holder::Copied(value)))))
+    })
+}
+
+/// The values of `count` keys as the transaction sees them, as `windrow_multi_get` reads them. They are reads without an
+/// intent. Free each value with `windrow_value_free`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn windrow_transaction_multi_get(
+    transaction: Option<&mut Transaction>,
+    keyspace: Option<&Keyspace>,
+    keys: *const Bytes,
+    values: *mut MaybeUninit<Option<Box<Value>>>,
+    count: usize,
+    error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
+) -> i32 {
+    call(error, || {
+        let read = |keys: &[&[u8]]| {
+            with(transaction, keyspace, |transaction, keyspace| {
+                transaction.multi_get(keyspace, keys)
+            })
+        };
+        // SAFETY: the caller promises the arrays.
+        unsafe { read_many(keys, values, count, read) }
     })
 }
 
@@ -334,7 +357,7 @@ pub extern "C" fn windrow_transaction_commit(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let transaction = given(transaction, "transaction")?;
+        let transaction = not_null(take(transaction), "transaction")?;
         let durability = self::durability(durability, transaction.durability)?;
         let ended = transaction.shared.end();
         ended.map_or(Ok(()), |ended| ended.commit(durability))
@@ -344,7 +367,7 @@ pub extern "C" fn windrow_transaction_commit(
 /// Discards the writes of the transaction, and frees it. Its cursors return `WINDROW_CLOSED` from now on. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_transaction_roll_back(transaction: Option<Box<Transaction>>) {
-    guard((), || drop(transaction));
+    guard((), || drop(take(transaction)));
 }
 
 /// Makes the transaction durable under the name `name` without its commit: the first phase of a commit in two phases. It
@@ -358,7 +381,7 @@ pub unsafe extern "C" fn windrow_transaction_prepare(
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
 ) -> i32 {
     call(error, || {
-        let transaction = given(transaction, "transaction")?;
+        let transaction = not_null(take(transaction), "transaction")?;
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "name")? };
         let ended = transaction.shared.end();

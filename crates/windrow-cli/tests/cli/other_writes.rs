@@ -19,7 +19,7 @@ fn object(arguments: &[&str]) -> Value {
 /// Operands are part of the levels above the last one, and less is written than by updates.
 #[test]
 fn merges_are_counted() {
-    let load = ["simulate", "--bytes", "20M", "--value-size", "32"];
+    let load = ["simulate", "--bytes", "8M", "--value-size", "32"];
     let load = [&load[..], &["--updates", "2"], &SMALL].concat();
     let updates = &objects(&load)[0];
     let merges = ["--merges", "0.75", "--operand-size", "4"];
@@ -43,7 +43,7 @@ fn merges_are_counted() {
 /// Both leave fewer live bytes than without them, and files hold range tombstones or what has expired.
 #[test]
 fn range_deletes_and_expiring_values_are_counted() {
-    let load = ["simulate", "--bytes", "20M", "--updates", "1"];
+    let load = ["simulate", "--bytes", "8M", "--updates", "1"];
     let load = [&load[..], &SMALL].concat();
     let plain = &objects(&load)[0];
     let ranges = [
@@ -52,7 +52,7 @@ fn range_deletes_and_expiring_values_are_counted() {
         "--range-delete-part",
         "0.002",
     ];
-    let life = ["--expiring", "1", "--time-to-live", "8MB"];
+    let life = ["--expiring", "1", "--time-to-live", "3200kB"];
     let sum = |report: &Value, name: &str| {
         let levels = report["tree"].as_array().unwrap().iter();
         levels.map(|it| whole(&it[name])).sum::<u64>()
@@ -77,7 +77,7 @@ fn range_deletes_and_expiring_values_are_counted() {
         assert!(text.contains(says), "{text}");
     }
     let report = &objects(&[&load[..], &life].concat())[0];
-    assert_eq!(whole(&report["time_to_live"]), 8_000_000 / 116);
+    assert_eq!(whole(&report["time_to_live"]), 3_200_000 / 116);
 }
 
 /// Merges, range deletes and expiry are part of the demand, and change what operations cost.

@@ -5,6 +5,7 @@ use std::ptr;
 
 use windrow_ffi::bytes;
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::{check, give, take};
 
 use crate::batch::{Write, WriteBatch};
 
@@ -14,17 +15,17 @@ type DeletedFunction = unsafe extern "C" fn(*mut c_void, *const c_char, usize);
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_writebatch_create() -> Box<WriteBatch> {
-    Box::default()
+    give(WriteBatch::default())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_writebatch_destroy(batch: Option<Box<WriteBatch>>) {
-    drop(batch);
+    drop(take(batch));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_writebatch_clear(batch: Option<&mut WriteBatch>) {
-    if let Some(batch) = batch {
+    if let Some(batch) = check(batch) {
         batch.clear();
     }
 }
@@ -37,7 +38,7 @@ unsafe extern "C" fn leveldb_writebatch_put(
     value: *const c_char,
     value_length: usize,
 ) {
-    let Some(batch) = batch else { return };
+    let Some(batch) = check(batch) else { return };
     run((), || {
         // SAFETY: the caller promises the bytes.
         let key = unsafe { bytes(key, key_length) };
@@ -56,7 +57,7 @@ unsafe extern "C" fn leveldb_writebatch_delete(
     key: *const c_char,
     key_length: usize,
 ) {
-    let Some(batch) = batch else { return };
+    let Some(batch) = check(batch) else { return };
     run((), || {
         // SAFETY: the caller promises the bytes.
         match unsafe { bytes(key, key_length) } {
@@ -74,7 +75,7 @@ extern "C" fn leveldb_writebatch_iterate(
     put: Option<PutFunction>,
     deleted: Option<DeletedFunction>,
 ) {
-    let (Some(batch), Some(put), Some(deleted)) = (batch, put, deleted) else {
+    let (Some(batch), Some(put), Some(deleted)) = (check(batch), put, deleted) else {
         return;
     };
     run((), || {

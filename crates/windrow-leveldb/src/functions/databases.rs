@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use windrow::{Result, Snapshot};
 use windrow_ffi::calls::{ErrorPointer, elements, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{allocate, bytes, given, leveldb, path, text};
 
 use super::iterators::Iterator;
@@ -26,7 +27,7 @@ unsafe extern "C" fn leveldb_open(
         // SAFETY: the caller promises text.
         let path = unsafe { path(name)? };
         let database = Database::open(path, given(options, "options")?)?;
-        Ok(Some(Box::new(database)))
+        Ok(Some(give(database)))
     })
 }
 
@@ -34,7 +35,7 @@ unsafe extern "C" fn leveldb_open(
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_close(database: Option<Box<Database>>) {
     run((), || {
-        if let Some(database) = database {
+        if let Some(database) = take(database) {
             drop(database.close());
         }
     });
@@ -112,7 +113,7 @@ unsafe extern "C" fn leveldb_get(
 }
 
 fn snapshot(options: Option<&ReadOptions>) -> Option<&Snapshot> {
-    options.and_then(|options| options.snapshot.as_ref())
+    check(options).and_then(|options| options.snapshot.as_ref())
 }
 
 #[unsafe(no_mangle)]
@@ -121,14 +122,14 @@ extern "C" fn leveldb_create_iterator(
     options: Option<&ReadOptions>,
 ) -> Option<Box<Iterator>> {
     run(None, || {
-        database.map(|database| Box::new(Iterator::new(database.iterator(snapshot(options)))))
+        check(database).map(|database| give(Iterator::new(database.iterator(snapshot(options)))))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_create_snapshot(database: Option<&Database>) -> Option<Box<Snapshot>> {
     run(None, || {
-        database.map(|database| Box::new(database.snapshot()))
+        check(database).map(|database| give(database.snapshot()))
     })
 }
 
@@ -137,7 +138,7 @@ extern "C" fn leveldb_release_snapshot(
     _database: Option<&Database>,
     snapshot: Option<Box<Snapshot>>,
 ) {
-    run((), || drop(snapshot));
+    run((), || drop(take(snapshot)));
 }
 
 #[unsafe(no_mangle)]
@@ -148,7 +149,7 @@ unsafe extern "C" fn leveldb_property_value(
     run(null_mut(), || {
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "property") };
-        let value = database
+        let value = check(database)
             .zip(name.ok())
             .and_then(|(database, name)| properties::value(database, name));
         let copied = value.and_then(|value| allocate(value.as_bytes()).ok());
@@ -218,7 +219,8 @@ unsafe extern "C" fn leveldb_compact_range(
         let start = (!start.is_null()).then(|| unsafe { bytes(start, start_length) });
         // SAFETY: the same.
         let limit = (!limit.is_null()).then(|| unsafe { bytes(limit, limit_length) });
-        if let (Some(database), Ok(from), Ok(to)) = (database, start.transpose(), limit.transpose())
+        if let (Some(database), Ok(from), Ok(to)) =
+            (check(database), start.transpose(), limit.transpose())
         {
             // As in LevelDB, an error shows at a write.
             drop(database.compact_range(from, to));

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use windrow_ffi::bytes;
 use windrow_ffi::calls::{ErrorPointer, run};
+use windrow_ffi::handles::{check, take};
 use windrow_ffi::iterator::Entries;
 
 use crate::iterator::EntryIterator;
@@ -15,16 +16,16 @@ pub(super) type Iterator = windrow_ffi::iterator::Iterator<EntryIterator>;
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_destroy(iterator: Option<Box<Iterator>>) {
-    run((), || drop(iterator));
+    run((), || drop(take(iterator)));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_iter_valid(iterator: Option<&Iterator>) -> u8 {
-    u8::from(iterator.is_some_and(Iterator::is_valid))
+    u8::from(check(iterator).is_some_and(Iterator::is_valid))
 }
 
 fn go(iterator: Option<&mut Iterator>, movement: impl FnOnce(&mut EntryIterator)) {
-    if let Some(iterator) = iterator {
+    if let Some(iterator) = check(iterator) {
         iterator.go(movement);
     }
 }

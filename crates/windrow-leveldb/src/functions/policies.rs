@@ -10,6 +10,7 @@ use windrow_ffi::allocate;
 use windrow_ffi::calls::{
     CompareFunction, Destructor, NameFunction, StateFunction, key_order, run,
 };
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::key_order::KeyOrder;
 
 type CreateFilterFunction = unsafe extern "C" fn(
@@ -41,13 +42,13 @@ extern "C" fn leveldb_comparator_create(
     let order = compare.map(|compare| unsafe { key_order(state, compare) });
     // SAFETY: the same.
     let destructor = unsafe { Destructor::new(state, destructor) };
-    Box::new(Comparator { order, destructor })
+    give(Comparator { order, destructor })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_comparator_destroy(comparator: Option<Box<Comparator>>) {
     run((), || {
-        if let Some(comparator) = comparator {
+        if let Some(comparator) = take(comparator) {
             comparator.destructor.run();
         }
     });
@@ -71,7 +72,7 @@ extern "C" fn leveldb_filterpolicy_create(
 ) -> Box<FilterPolicy> {
     // SAFETY: the caller promises it.
     let destructor = unsafe { Destructor::new(state, destructor) };
-    Box::new(FilterPolicy {
+    give(FilterPolicy {
         bits_per_key: None,
         destructor: Some(destructor),
     })
@@ -79,7 +80,7 @@ extern "C" fn leveldb_filterpolicy_create(
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> Box<FilterPolicy> {
-    Box::new(FilterPolicy {
+    give(FilterPolicy {
         bits_per_key: Some(bits_per_key),
         destructor: None,
     })
@@ -88,7 +89,7 @@ extern "C" fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> Box<Filt
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_filterpolicy_destroy(policy: Option<Box<FilterPolicy>>) {
     run((), || {
-        if let Some(destructor) = policy.and_then(|policy| policy.destructor) {
+        if let Some(destructor) = take(policy).and_then(|policy| policy.destructor) {
             destructor.run();
         }
     });
@@ -101,12 +102,12 @@ pub(super) struct Cache {
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_cache_create_lru(capacity: usize) -> Box<Cache> {
-    Box::new(Cache { bytes: capacity })
+    give(Cache { bytes: capacity })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_cache_destroy(cache: Option<Box<Cache>>) {
-    drop(cache);
+    drop(take(cache));
 }
 
 /// `leveldb_env_t`: the only one is that of the operating system.
@@ -117,12 +118,12 @@ pub(super) struct Environment {
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_create_default_env() -> Box<Environment> {
-    Box::new(Environment { _address: 0 })
+    give(Environment { _address: 0 })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_env_destroy(environment: Option<Box<Environment>>) {
-    drop(environment);
+    drop(take(environment));
 }
 
 /// The folder `TEST_TMPDIR`, or one of the user in the folder for temporary files; it is created.

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use windrow::{Durability, Snapshot};
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::setters;
 
 use super::policies::{Cache, Comparator, FilterPolicy};
@@ -11,21 +12,21 @@ use crate::options::OpenOptions;
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_options_create() -> Box<OpenOptions> {
-    Box::default()
+    give(OpenOptions::default())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_options_destroy(options: Option<Box<OpenOptions>>) {
-    run((), || drop(options));
+    run((), || drop(take(options)));
 }
 
 setters! {
     leveldb_options_set_comparator(options: OpenOptions, comparator: Option<&Comparator>) {
-        options.order = comparator.and_then(|comparator| comparator.order.clone());
+        options.order = check(comparator).and_then(|comparator| comparator.order.clone());
     }
 
     leveldb_options_set_filter_policy(options: OpenOptions, policy: Option<&FilterPolicy>) {
-        options.common.bits_per_key = policy.and_then(|policy| policy.bits_per_key);
+        options.common.bits_per_key = check(policy).and_then(|policy| policy.bits_per_key);
     }
 
     leveldb_options_set_create_if_missing(options: OpenOptions, value: u8) {
@@ -54,7 +55,7 @@ setters! {
     }
 
     leveldb_options_set_cache(options: OpenOptions, cache: Option<&Cache>) {
-        options.common.set_cache(cache.map(|cache| cache.bytes));
+        options.common.set_cache(check(cache).map(|cache| cache.bytes));
     }
 
     leveldb_options_set_block_size(options: OpenOptions, bytes: usize) {
@@ -82,12 +83,12 @@ pub(super) struct ReadOptions {
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_readoptions_create() -> Box<ReadOptions> {
-    Box::default()
+    give(ReadOptions::default())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_readoptions_destroy(options: Option<Box<ReadOptions>>) {
-    run((), || drop(options));
+    run((), || drop(take(options)));
 }
 
 setters! {
@@ -112,18 +113,18 @@ pub(super) struct WriteOptions {
 impl WriteOptions {
     /// What `options` say; null for the defaults.
     pub(super) fn durability(options: Option<&Self>) -> Durability {
-        options.map_or_else(Durability::default, |options| options.durability)
+        check(options).map_or_else(Durability::default, |options| options.durability)
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_writeoptions_create() -> Box<WriteOptions> {
-    Box::default()
+    give(WriteOptions::default())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn leveldb_writeoptions_destroy(options: Option<Box<WriteOptions>>) {
-    drop(options);
+    drop(take(options));
 }
 
 setters! {

@@ -33,12 +33,12 @@ fn damage_is_reported_with_its_file_and_offset() {
     let bytes = beginning();
     let error = error(&bytes[..]);
     assert_eq!(error.kind(), ErrorKind::Corruption);
-    let told = error.to_string();
+    let message = error.to_string();
     let wanted = format!(
         "folder/snapshot is damaged at offset {}: it is too short; ",
         bytes.len()
     );
-    assert!(told.starts_with(&wanted), "{told}");
+    assert!(message.starts_with(&wanted), "{message}");
 }
 
 /// A file without an end that notes when somebody reads more than a little of it.

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 use windrow_ffi::calls::{ErrorPointer, run};
+use windrow_ffi::handles::check;
 
 use super::{FamilyHandle, run_with};
 use crate::batch::WriteBatch;
@@ -54,7 +55,7 @@ unsafe extern "C" fn rocksdb_writebatch_put_cf_with_ts(
     _value: *const c_char,
     _value_length: usize,
 ) {
-    if let Some(batch) = batch {
+    if let Some(batch) = check(batch) {
         run((), || batch.add_fault(|| TIMESTAMPS.to_owned()));
     }
 }
@@ -69,7 +70,7 @@ unsafe extern "C" fn rocksdb_writebatch_delete_cf_with_ts(
     _timestamp: *const c_char,
     _timestamp_length: usize,
 ) {
-    if let Some(batch) = batch {
+    if let Some(batch) = check(batch) {
         run((), || batch.add_fault(|| TIMESTAMPS.to_owned()));
     }
 }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use windrow::Result;
 use windrow_ffi::calls::{ErrorPointer, Lent, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{bytes, given};
 
 use super::{FamilyHandle, Place, run_with};
@@ -21,7 +22,7 @@ type FamilyDeletedFunction = unsafe extern "C" fn(*mut c_void, u32, *const c_cha
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_writebatch_create() -> Box<WriteBatch> {
-    Box::default()
+    give(WriteBatch::default())
 }
 
 /// The bytes are those of a batch of RocksDB or of this library. Damage is an error of the write.
@@ -30,17 +31,17 @@ unsafe extern "C" fn rocksdb_writebatch_create_from(
     bytes_of_batch: *const c_char,
     length: usize,
 ) -> Box<WriteBatch> {
-    run(Box::default(), || {
+    give(run(WriteBatch::default(), || {
         // SAFETY: the caller promises the bytes.
         match unsafe { bytes(bytes_of_batch, length) } {
-            Ok(found) => Box::new(WriteBatch::from_bytes(found)),
+            Ok(found) => WriteBatch::from_bytes(found),
             Err(error) => {
                 let mut batch = WriteBatch::default();
                 batch.add_fault(|| error.to_string());
-                Box::new(batch)
+                batch
             }
         }
-    })
+    }))
 }
 
 /// There is no protection by checksums in memory. Timestamps are an error of the write.
@@ -51,30 +52,30 @@ extern "C" fn rocksdb_writebatch_create_with_params(
     _protection_bytes_per_key: usize,
     timestamp_bytes: usize,
 ) -> Box<WriteBatch> {
-    run(Box::default(), || {
+    give(run(WriteBatch::default(), || {
         let mut batch = WriteBatch::new(reserved_bytes, bytes_max);
         if timestamp_bytes > 0 {
             batch.add_fault(|| "Windrow has no timestamps of users".to_owned());
         }
-        Box::new(batch)
-    })
+        batch
+    }))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_writebatch_destroy(batch: Option<Box<WriteBatch>>) {
-    drop(batch);
+    drop(take(batch));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_writebatch_clear(batch: Option<&mut WriteBatch>) {
-    if let Some(batch) = batch {
+    if let Some(batch) = check(batch) {
         batch.clear();
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_writebatch_count(batch: Option<&WriteBatch>) -> c_int {
-    let count = batch.map_or(0, WriteBatch::count);
+    let count = check(batch).map_or(0, WriteBatch::count);
     c_int::try_from(count).unwrap_or(c_int::MAX)
 }
 
@@ -84,13 +85,13 @@ extern "C" fn rocksdb_writebatch_data(
     batch: Option<&WriteBatch>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *const c_char {
-    let lent = batch.map(|batch| Lent::new(batch.bytes()));
+    let lent = check(batch).map(|batch| Lent::new(batch.bytes()));
     lent.unwrap_or(Lent::NONE).give(length)
 }
 
 /// Adds a write, or notes why there is none.
 fn add(batch: Option<&mut WriteBatch>, place: Place<'_>, write: Result<Write<'_>>) {
-    let Some(batch) = batch else { return };
+    let Some(batch) = check(batch) else { return };
     let id = match place {
         Place::Default => Ok(DEFAULT_FAMILY),
         Place::Family(handle) => given(handle, "column family").map(|handle| handle.family.id),
@@ -185,7 +186,7 @@ unsafe extern "C" fn rocksdb_writebatch_put_log_data(
     data: *const c_char,
     length: usize,
 ) {
-    let Some(batch) = batch else { return };
+    let Some(batch) = check(batch) else { return };
     run((), || {
         // SAFETY: the caller promises the bytes.
         match unsafe { bytes(data, length) } {
@@ -197,7 +198,7 @@ unsafe extern "C" fn rocksdb_writebatch_put_log_data(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_writebatch_set_save_point(batch: Option<&mut WriteBatch>) {
-    if let Some(batch) = batch {
+    if let Some(batch) = check(batch) {
         run((), || batch.set_save_point());
     }
 }
@@ -228,7 +229,7 @@ extern "C" fn rocksdb_writebatch_iterate(
     put: Option<PutFunction>,
     deleted: Option<DeletedFunction>,
 ) {
-    let (Some(batch), Some(put), Some(deleted)) = (batch, put, deleted) else {
+    let (Some(batch), Some(put), Some(deleted)) = (check(batch), put, deleted) else {
         return;
     };
     run((), || {
@@ -259,7 +260,8 @@ extern "C" fn rocksdb_writebatch_iterate_cf(
     deleted: Option<FamilyDeletedFunction>,
     merged: Option<FamilyPutFunction>,
 ) {
-    let (Some(batch), Some(put), Some(deleted), Some(merged)) = (batch, put, deleted, merged)
+    let (Some(batch), Some(put), Some(deleted), Some(merged)) =
+        (check(batch), put, deleted, merged)
     else {
         return;
     };

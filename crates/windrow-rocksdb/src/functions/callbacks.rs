@@ -8,6 +8,7 @@ use std::sync::Arc;
 use windrow_ffi::calls::{
     CompareFunction, Destructor, NameFunction, State, StateFunction, key_order, run,
 };
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::key_order::KeyOrder;
 use windrow_ffi::{allocate, bytes, release};
 
@@ -31,7 +32,7 @@ extern "C" fn rocksdb_comparator_create(
     compare: Option<CompareFunction>,
     _name: Option<NameFunction>,
 ) -> Box<Comparator> {
-    Box::new(Comparator {
+    give(Comparator {
         // SAFETY: the caller promises it.
         order: compare.map(|compare| unsafe { key_order(state, compare) }),
         has_timestamps: false,
@@ -56,7 +57,7 @@ extern "C" fn rocksdb_comparator_with_ts_create(
     _name: Option<NameFunction>,
     _timestamp_bytes: usize,
 ) -> Box<Comparator> {
-    Box::new(Comparator {
+    give(Comparator {
         order: None,
         has_timestamps: true,
         // SAFETY: the caller promises it.
@@ -67,7 +68,7 @@ extern "C" fn rocksdb_comparator_with_ts_create(
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_comparator_destroy(comparator: Option<Box<Comparator>>) {
     run((), || {
-        if let Some(comparator) = comparator {
+        if let Some(comparator) = take(comparator) {
             comparator.destructor.run();
         }
     });
@@ -231,7 +232,7 @@ unsafe extern "C" fn rocksdb_mergeoperator_create(
             full: Box::new(move |key, base, operands| functions.full(key, base, operands)),
             partial: Box::new(move |key, operands| other.partial(key, operands)),
         };
-        Some(Box::new(MergeOperatorHandle {
+        Some(give(MergeOperatorHandle {
             operator: Arc::new(operator),
         }))
     })
@@ -253,7 +254,7 @@ pub(super) unsafe fn name_of(state: *mut c_void, name: Option<NameFunction>) -> 
 /// A handle that no options have taken.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_mergeoperator_destroy(operator: Option<Box<MergeOperatorHandle>>) {
-    run((), || drop(operator));
+    run((), || drop(take(operator)));
 }
 
 type TransformFunction =
@@ -268,7 +269,7 @@ pub(super) struct SliceTransform {
 
 impl SliceTransform {
     fn new(prefix: Prefix) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             prefix: Arc::new(prefix),
         })
     }
@@ -316,7 +317,7 @@ extern "C" fn rocksdb_slicetransform_create_noop() -> Box<SliceTransform> {
 /// A handle that no options have taken.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_slicetransform_destroy(transform: Option<Box<SliceTransform>>) {
-    run((), || drop(transform));
+    run((), || drop(take(transform)));
 }
 
 /// `rocksdb_logger_t`.
@@ -326,7 +327,7 @@ pub(super) struct LoggerHandle {
 
 impl LoggerHandle {
     fn new(write: Box<dyn Fn(&str) + Send + Sync>) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             logger: Arc::new(Logger::new(write)),
         })
     }
@@ -381,5 +382,5 @@ unsafe extern "C" fn rocksdb_logger_create_stderr_logger(
 /// Options keep the logger.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_logger_destroy(logger: Option<Box<LoggerHandle>>) {
-    run((), || drop(logger));
+    run((), || drop(take(logger)));
 }

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use windrow::PinnedValue;
 use windrow_ffi::calls::{ErrorPointer, Lent, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{allocate, bytes, given};
 
 use super::{FamilyHandle, Place, run_with};
@@ -25,13 +26,13 @@ enum Value {
 
 impl PinnableSlice {
     pub(super) fn pinned(value: PinnedValue) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             value: Value::Pinned(value),
         })
     }
 
     pub(super) fn owned(value: Vec<u8>) -> Box<Self> {
-        Box::new(Self {
+        give(Self {
             value: Value::Owned(value),
         })
     }
@@ -46,7 +47,7 @@ impl PinnableSlice {
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_pinnableslice_destroy(slice: Option<Box<PinnableSlice>>) {
-    run((), || drop(slice));
+    run((), || drop(take(slice)));
 }
 
 /// The bytes stay until the destruction of the slice.
@@ -55,7 +56,7 @@ extern "C" fn rocksdb_pinnableslice_value(
     slice: Option<&PinnableSlice>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *const c_char {
-    let lent = slice.map(|slice| Lent::new(slice.bytes()));
+    let lent = check(slice).map(|slice| Lent::new(slice.bytes()));
     lent.unwrap_or(Lent::NONE).give(length)
 }
 
@@ -64,7 +65,7 @@ pub(super) fn with_options<R>(
     options: Option<&ReadOptions>,
     read: impl FnOnce(&ReadOptions) -> R,
 ) -> R {
-    match options {
+    match check(options) {
         Some(options) => read(options),
         None => read(&ReadOptions::default()),
     }
@@ -78,7 +79,7 @@ fn write_one(
     write: Write<'_>,
 ) -> windrow::Result<()> {
     let database = given(database, "database")?;
-    let options = options.copied().unwrap_or_default();
+    let options = check(options).copied().unwrap_or_default();
     database.write_one(place.of(database)?, write, options)
 }
 
@@ -201,7 +202,7 @@ fn write_batch(
 ) {
     run_with(errptr, (), || {
         let batch = given(batch, "batch")?;
-        let options = options.copied().unwrap_or_default();
+        let options = check(options).copied().unwrap_or_default();
         given(database, "database")?.write(batch, options)
     });
 }

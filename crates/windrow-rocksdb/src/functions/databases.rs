@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use windrow::Result;
 use windrow_ffi::calls::{ErrorPointer, elements, outputs, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::leveldb::{KEYSPACE, destroy_with};
 use windrow_ffi::{allocate, given, path, release, text};
 
@@ -38,7 +39,7 @@ unsafe fn open(
             ttl,
         };
         let (database, _) = Database::open(path, options, &[default], access)?;
-        Ok(Some(Box::new(database)))
+        Ok(Some(give(database)))
     })
 }
 
@@ -95,7 +96,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open(
 ) -> Option<Box<Database>> {
     // SAFETY: the caller promises text.
     let mut database = unsafe { rocksdb_open(options, name, errptr)? };
-    database.locks = Some(transaction_options.copied().unwrap_or_default());
+    database.locks = Some(check(transaction_options).copied().unwrap_or_default());
     Some(database)
 }
 
@@ -177,7 +178,7 @@ unsafe fn open_families(
         let (database, opened) = Database::open(path, options, &named, access)?;
         // SAFETY: the caller promises the array.
         unsafe { families.give(opened) };
-        Ok(Some(Box::new(database)))
+        Ok(Some(give(database)))
     })
 }
 
@@ -266,7 +267,7 @@ unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
     // SAFETY: the caller promises text.
     let mut database =
         unsafe { open_families(options, name, families, Access::ReadWrite, errptr)? };
-    database.locks = Some(transaction_options.copied().unwrap_or_default());
+    database.locks = Some(check(transaction_options).copied().unwrap_or_default());
     Some(database)
 }
 
@@ -276,7 +277,7 @@ macro_rules! closes {
         $(#[unsafe(no_mangle)]
         extern "C" fn $name(database: Option<Box<Database>>) {
             run((), || {
-                if let Some(database) = database {
+                if let Some(database) = take(database) {
                     drop(database.close());
                 }
             });
@@ -289,8 +290,8 @@ closes!(rocksdb_close rocksdb_transactiondb_close rocksdb_optimistictransactiond
 /// The database without its transactions: writes to it take no locks. It is destroyed by its own function.
 fn base_of(database: Option<&Database>) -> Option<Box<Database>> {
     run(None, || {
-        database.map(|database| {
-            Box::new(Database {
+        check(database).map(|database| {
+            give(Database {
                 shared: Arc::clone(&database.shared),
                 locks: None,
             })
@@ -315,13 +316,13 @@ extern "C" fn rocksdb_optimistictransactiondb_get_base_db(
 /// The database itself stays open.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_transactiondb_close_base_db(base: Option<Box<Database>>) {
-    run((), || drop(base));
+    run((), || drop(take(base)));
 }
 
 /// The database itself stays open.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_optimistictransactiondb_close_base_db(base: Option<Box<Database>>) {
-    run((), || drop(base));
+    run((), || drop(take(base)));
 }
 
 /// # Safety
@@ -394,12 +395,12 @@ extern "C" fn rocksdb_drop_column_family(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_column_family_handle_destroy(handle: Option<Box<FamilyHandle>>) {
-    run((), || drop(handle));
+    run((), || drop(take(handle)));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_column_family_handle_get_id(handle: Option<&FamilyHandle>) -> u32 {
-    handle.map_or(0, |handle| handle.family.id)
+    check(handle).map_or(0, |handle| handle.family.id)
 }
 
 /// The caller frees the name.
@@ -409,7 +410,7 @@ extern "C" fn rocksdb_column_family_handle_get_name(
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_char {
     run(null_mut(), || {
-        let name = handle.map_or("", |handle| &handle.family.name);
+        let name = check(handle).map_or("", |handle| &handle.family.name);
         if let Some(length) = length {
             length.write(name.len());
         }
@@ -423,7 +424,7 @@ extern "C" fn rocksdb_get_default_column_family_handle(
     database: Option<&Database>,
 ) -> Option<Box<FamilyHandle>> {
     run(None, || {
-        database.map(|database| FamilyHandle::new(Arc::clone(&database.shared.default)))
+        check(database).map(|database| FamilyHandle::new(Arc::clone(&database.shared.default)))
     })
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use windrow::Decision;
 use windrow_ffi::bytes;
 use windrow_ffi::calls::{Destructor, NameFunction, State, StateFunction, run};
+use windrow_ffi::handles::{give, take};
 
 use super::callbacks::{Owned, name_of};
 use crate::filter::{Context, Filter};
@@ -99,7 +100,7 @@ unsafe extern "C" fn rocksdb_compactionfilter_create(
         });
         let asked = Arc::clone(&functions);
         let decide = Box::new(move |_, key: &[u8], value: &[u8]| asked.decide(key, value));
-        Some(Box::new(FilterHandle {
+        Some(give(FilterHandle {
             functions,
             filter: Arc::new(Filter::new(name, decide)),
         }))
@@ -109,7 +110,7 @@ unsafe extern "C" fn rocksdb_compactionfilter_create(
 /// Options keep the filter, and databases with it.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_compactionfilter_destroy(filter: Option<Box<FilterHandle>>) {
-    run((), || drop(filter));
+    run((), || drop(take(filter)));
 }
 
 /// No effect: snapshots go on seeing what a filter changes.
@@ -143,9 +144,9 @@ unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
             let _ = &owned;
             // SAFETY: the caller has passed state and function together; the context is there during the call.
             let made = create.and_then(|create| unsafe { create(state.get(), &raw const context) });
-            made.map_or(Decision::Keep, |filter| filter.functions.decide(key, value))
+            take(made).map_or(Decision::Keep, |filter| filter.functions.decide(key, value))
         };
-        Some(Box::new(FilterFactory {
+        Some(give(FilterFactory {
             filter: Arc::new(Filter::new(name, Box::new(decide))),
         }))
     })
@@ -154,7 +155,7 @@ unsafe extern "C" fn rocksdb_compactionfilterfactory_create(
 /// A handle that no options have taken.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_compactionfilterfactory_destroy(factory: Option<Box<FilterFactory>>) {
-    run((), || drop(factory));
+    run((), || drop(take(factory)));
 }
 
 /// Never: Windrow compacts level by level.

@@ -1,21 +1,24 @@
 //! Options that only tune RocksDB, and handles of what Windrow does without.
 //!
-//! A database notes each option of the first table that was set, and its log names them. None of them changes what reads and
-//! writes return. What the others belong to has no effect as a whole.
+//! A database notes each option of the first two tables that was set, and its log names them. None of them changes what reads
+//! and writes return. What the others belong to has no effect as a whole, or they say how much work a call may leave undone:
+//! Windrow does all of it.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::{check, give, take};
 
 use super::Unused;
+use super::open_options::TableOptions;
 use crate::options::OpenOptions;
 
 /// Defines functions that note that an option was set.
 macro_rules! ignored_options {
-    ($($name:ident($($type:ty),*);)*) => {
+    ($options:ty: $($name:ident($($type:ty),*);)*) => {
         $(#[unsafe(no_mangle)]
-        extern "C" fn $name(options: Option<&mut OpenOptions>, $(_: $type),*) {
-            if let Some(options) = options {
+        extern "C" fn $name(options: Option<&mut $options>, $(_: $type),*) {
+            if let Some(options) = check(options) {
                 run((), || {
                     options.ignored.insert(stringify!($name));
                 });
@@ -25,6 +28,7 @@ macro_rules! ignored_options {
 }
 
 ignored_options! {
+    OpenOptions:
     rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(usize, usize, f64);
     rocksdb_options_compaction_readahead_size(usize);
     rocksdb_options_optimize_level_style_compaction(u64);
@@ -133,15 +137,8 @@ ignored_options! {
     rocksdb_options_set_write_dbid_to_manifest(u8);
 }
 
-/// Defines functions without an effect.
-macro_rules! without_effect {
-    ($($name:ident($($type:ty),*);)*) => {
-        $(#[unsafe(no_mangle)]
-        extern "C" fn $name(_: *const c_void, $(_: $type),*) {})*
-    };
-}
-
-without_effect! {
+ignored_options! {
+    TableOptions:
     rocksdb_block_based_options_set_block_restart_interval(c_int);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks(u8);
     rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(u8);
@@ -160,6 +157,17 @@ without_effect! {
     rocksdb_block_based_options_set_top_level_index_pinning_tier(c_int);
     rocksdb_block_based_options_set_unpartitioned_pinning_tier(c_int);
     rocksdb_block_based_options_set_whole_key_filtering(u8);
+}
+
+/// Defines functions without an effect.
+macro_rules! without_effect {
+    ($($name:ident($($type:ty),*);)*) => {
+        $(#[unsafe(no_mangle)]
+        extern "C" fn $name(_: *const c_void, $(_: $type),*) {})*
+    };
+}
+
+without_effect! {
     rocksdb_compactoptions_set_bottommost_level_compaction(u8);
     rocksdb_compactoptions_set_change_level(u8);
     rocksdb_compactoptions_set_exclusive_manual_compaction(u8);
@@ -188,7 +196,6 @@ without_effect! {
     rocksdb_universal_compaction_options_set_size_ratio(c_int);
     rocksdb_universal_compaction_options_set_stop_style(c_int);
     rocksdb_wait_for_compact_options_set_abort_on_pause(u8);
-    rocksdb_wait_for_compact_options_set_timeout(u64);
 }
 
 handles! {
@@ -203,12 +210,12 @@ handles! {
 /// A folder for data: all of it is in that of the database.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_dbpath_create(_path: *const c_char, _target_bytes: u64) -> Box<Unused> {
-    Box::default()
+    give(Unused::default())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_dbpath_destroy(path: Option<Box<Unused>>) {
-    drop(path);
+    drop(take(path));
 }
 
 /// A bound of the memory of memtables, which the databases of a program would share. Each has its own here.
@@ -221,7 +228,7 @@ extern "C" fn rocksdb_write_buffer_manager_create(
     bytes: usize,
     _allows_stall: bool,
 ) -> Box<WriteBufferManager> {
-    Box::new(WriteBufferManager { bytes })
+    give(WriteBufferManager { bytes })
 }
 
 #[unsafe(no_mangle)]
@@ -230,12 +237,12 @@ extern "C" fn rocksdb_write_buffer_manager_create_with_cache(
     _cache: *const c_void,
     _allows_stall: bool,
 ) -> Box<WriteBufferManager> {
-    Box::new(WriteBufferManager { bytes })
+    give(WriteBufferManager { bytes })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_write_buffer_manager_destroy(manager: Option<Box<WriteBufferManager>>) {
-    drop(manager);
+    drop(take(manager));
 }
 
 /// It bounds nothing.
@@ -254,7 +261,7 @@ extern "C" fn rocksdb_write_buffer_manager_memory_usage(_manager: *const c_void)
 extern "C" fn rocksdb_write_buffer_manager_buffer_size(
     manager: Option<&WriteBufferManager>,
 ) -> usize {
-    manager.map_or(0, |manager| manager.bytes)
+    check(manager).map_or(0, |manager| manager.bytes)
 }
 
 #[unsafe(no_mangle)]
@@ -262,7 +269,7 @@ extern "C" fn rocksdb_write_buffer_manager_set_buffer_size(
     manager: Option<&mut WriteBufferManager>,
     bytes: usize,
 ) {
-    if let Some(manager) = manager {
+    if let Some(manager) = check(manager) {
         manager.bytes = bytes;
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
 use windrow_ffi::calls::{ErrorPointer, Lent, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::iterator::Entries;
 use windrow_ffi::{bytes, given};
 
@@ -23,9 +24,9 @@ fn create(
     place: Place<'_>,
 ) -> Option<Box<Iterator>> {
     run(None, || {
-        let family = place.of(database?).ok()?;
+        let family = place.of(check(database)?).ok()?;
         let entries = with_options(options, |options| Database::iterator(family, options));
-        Some(Box::new(Iterator::new(entries)))
+        Some(give(Iterator::new(entries)))
     })
 }
 
@@ -65,16 +66,16 @@ extern "C" fn rocksdb_transactiondb_create_iterator_cf(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_iter_destroy(iterator: Option<Box<Iterator>>) {
-    run((), || drop(iterator));
+    run((), || drop(take(iterator)));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_iter_valid(iterator: Option<&Iterator>) -> u8 {
-    u8::from(iterator.is_some_and(Iterator::is_valid))
+    u8::from(check(iterator).is_some_and(Iterator::is_valid))
 }
 
 fn go(iterator: Option<&mut Iterator>, movement: impl FnOnce(&mut EntryIterator)) {
-    if let Some(iterator) = iterator {
+    if let Some(iterator) = check(iterator) {
         iterator.go(movement);
     }
 }

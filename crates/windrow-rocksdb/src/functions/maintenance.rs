@@ -1,9 +1,11 @@
 //! Flushes, compactions, checkpoints, sizes, options of open databases.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::time::Duration;
 
 use windrow::{Db, Result};
 use windrow_ffi::calls::{ErrorPointer, elements, outputs, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{bytes, given, path, setters, text};
 
 use super::{FamilyHandle, Place, run_with};
@@ -136,6 +138,8 @@ unsafe extern "C" fn rocksdb_compact_range_cf_opt(
 #[derive(Default)]
 struct WaitOptions {
     flushes: bool,
+    /// How long to wait; 0 for as long as it takes.
+    timeout: Duration,
 }
 
 handles! {
@@ -146,9 +150,12 @@ setters! {
     rocksdb_wait_for_compact_options_set_flush(options: WaitOptions, value: u8) {
         options.flushes = value != 0;
     }
+
+    rocksdb_wait_for_compact_options_set_timeout(options: WaitOptions, microseconds: u64) {
+        options.timeout = Duration::from_micros(microseconds);
+    }
 }
 
-/// There is no time limit.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_wait_for_compact(
     database: Option<&Database>,
@@ -156,8 +163,10 @@ extern "C" fn rocksdb_wait_for_compact(
     errptr: ErrorPointer<'_>,
 ) {
     run_with(errptr, (), || {
+        let options = check(options);
         let flushes = options.is_some_and(|options| options.flushes);
-        given(database, "database")?.wait_idle(flushes)
+        let timeout = options.map_or(Duration::ZERO, |options| options.timeout);
+        given(database, "database")?.wait_idle(flushes, timeout)
     });
 }
 
@@ -256,7 +265,7 @@ for_families!(rocksdb_set_options, rocksdb_set_options_cf: set_options(
 fn checkpoint_of(database: Option<&Database>, errptr: ErrorPointer<'_>) -> Option<Box<Db>> {
     run_with(errptr, None, || {
         let database = given(database, "database")?;
-        Ok(Some(Box::new(database.shared.db().into_owned())))
+        Ok(Some(give(database.shared.db().into_owned())))
     })
 }
 
@@ -292,12 +301,12 @@ unsafe extern "C" fn rocksdb_checkpoint_create(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_checkpoint_object_destroy(checkpoint: Option<Box<Db>>) {
-    run((), || drop(checkpoint));
+    run((), || drop(take(checkpoint)));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_get_latest_sequence_number(database: Option<&Database>) -> u64 {
     run(0, || {
-        database.map_or(0, |database| database.snapshot().sequence())
+        check(database).map_or(0, |database| database.snapshot().sequence())
     })
 }

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::{Arc, Weak};
 
 use windrow_ffi::calls::{ErrorPointer, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{given, text};
 
 use super::open_options::CacheHandle;
@@ -25,7 +26,7 @@ unsafe fn property_value(
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "property") };
         let value = || {
-            let database = database?;
+            let database = check(database)?;
             properties::value(database, place.of(database).ok()?, name.ok()?)
         };
         give_text(value().as_deref())
@@ -59,7 +60,7 @@ unsafe fn property_int(
         // SAFETY: the caller promises text.
         let name = unsafe { text(name, "property") };
         let number = || {
-            let database = database?;
+            let database = check(database)?;
             properties::number(database, place.of(database).ok()?, name.ok()?)
         };
         match (number(), value) {
@@ -92,7 +93,7 @@ extern "C" fn rocksdb_memory_consumers_add_db(
     consumers: Option<&mut MemoryConsumers>,
     database: Option<&Database>,
 ) {
-    if let (Some(consumers), Some(database)) = (consumers, database) {
+    if let (Some(consumers), Some(database)) = (check(consumers), check(database)) {
         run((), || {
             consumers.databases.push(Arc::downgrade(&database.shared));
         });
@@ -104,7 +105,7 @@ extern "C" fn rocksdb_memory_consumers_add_cache(
     consumers: Option<&mut MemoryConsumers>,
     cache: Option<&CacheHandle>,
 ) {
-    if let (Some(consumers), Some(cache)) = (consumers, cache) {
+    if let (Some(consumers), Some(cache)) = (check(consumers), check(cache)) {
         run((), || {
             consumers.caches.push(Arc::downgrade(&cache.cache));
         });
@@ -135,20 +136,20 @@ extern "C" fn rocksdb_approximate_memory_usage_create(
         for cache in consumers.caches.iter().filter_map(Weak::upgrade) {
             usage.caches += cache.usage() as u64;
         }
-        Ok(Some(Box::new(usage)))
+        Ok(Some(give(usage)))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_approximate_memory_usage_destroy(usage: Option<Box<MemoryUsage>>) {
-    drop(usage);
+    drop(take(usage));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_approximate_memory_usage_get_mem_table_total(
     usage: Option<&MemoryUsage>,
 ) -> u64 {
-    usage.map_or(0, |usage| usage.memtables)
+    check(usage).map_or(0, |usage| usage.memtables)
 }
 
 /// Windrow does not count memtables apart that are flushed and still read.
@@ -156,19 +157,19 @@ extern "C" fn rocksdb_approximate_memory_usage_get_mem_table_total(
 extern "C" fn rocksdb_approximate_memory_usage_get_mem_table_unflushed(
     usage: Option<&MemoryUsage>,
 ) -> u64 {
-    usage.map_or(0, |usage| usage.memtables)
+    check(usage).map_or(0, |usage| usage.memtables)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_approximate_memory_usage_get_mem_table_readers_total(
     usage: Option<&MemoryUsage>,
 ) -> u64 {
-    usage.map_or(0, |usage| usage.tables)
+    check(usage).map_or(0, |usage| usage.tables)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_approximate_memory_usage_get_cache_total(usage: Option<&MemoryUsage>) -> u64 {
-    usage.map_or(0, |usage| usage.caches)
+    check(usage).map_or(0, |usage| usage.caches)
 }
 
 /// `rocksdb_column_family_metadata_t`.
@@ -180,11 +181,11 @@ struct FamilyMetadata {
 
 fn metadata(database: Option<&Database>, place: Place<'_>) -> Option<Box<FamilyMetadata>> {
     run(None, || {
-        let database = database?;
+        let database = check(database)?;
         let family = place.of(database).ok()?;
         let stats = database.shared.db().stats();
         let levels = &properties::of_family(&stats, family)?.levels;
-        Some(Box::new(FamilyMetadata {
+        Some(give(FamilyMetadata {
             name: family.name.clone(),
             bytes: levels.iter().map(|level| level.bytes).sum(),
             files: levels.iter().map(|level| level.files).sum(),
@@ -209,19 +210,19 @@ extern "C" fn rocksdb_get_column_family_metadata_cf(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_column_family_metadata_destroy(metadata: Option<Box<FamilyMetadata>>) {
-    drop(metadata);
+    drop(take(metadata));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_column_family_metadata_get_size(metadata: Option<&FamilyMetadata>) -> u64 {
-    metadata.map_or(0, |metadata| metadata.bytes)
+    check(metadata).map_or(0, |metadata| metadata.bytes)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_column_family_metadata_get_file_count(
     metadata: Option<&FamilyMetadata>,
 ) -> usize {
-    metadata.map_or(0, |metadata| metadata.files)
+    check(metadata).map_or(0, |metadata| metadata.files)
 }
 
 /// The caller frees the name.
@@ -230,7 +231,7 @@ extern "C" fn rocksdb_column_family_metadata_get_name(
     metadata: Option<&FamilyMetadata>,
 ) -> *mut c_char {
     run(null_mut(), || {
-        give_text(metadata.map(|metadata| &*metadata.name))
+        give_text(check(metadata).map(|metadata| &*metadata.name))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Reads of several keys.
+//! Reads of several keys: all that one call reads is of one state of the database.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -6,7 +6,8 @@ use std::ptr::null_mut;
 
 use windrow::Result;
 use windrow_ffi::calls::{elements, outputs};
-use windrow_ffi::{allocate, bytes, catch, given};
+use windrow_ffi::handles::check;
+use windrow_ffi::{allocate, bytes, catch, given, not_null};
 
 use super::data::{PinnableSlice, with_options};
 use super::{FamilyHandle, Place};
@@ -48,11 +49,13 @@ impl<'a> Keys<'a> {
     /// # Safety
     /// The keys have their lengths.
     unsafe fn get(self, position: usize) -> Result<(Place<'a>, &'a [u8])> {
-        let key = given(self.pointers.get(position), "key")?;
-        let length = given(self.lengths.get(position), "length")?;
+        let key = not_null(self.pointers.get(position), "key")?;
+        let length = not_null(self.lengths.get(position), "length")?;
         let place = match self.families {
             None => Place::Default,
-            Some(families) => Place::Family(given(families.get(position), "families")?.as_deref()),
+            Some(families) => {
+                Place::Family(not_null(families.get(position), "families")?.as_deref())
+            }
         };
         // SAFETY: the caller promises the bytes.
         Ok((place, unsafe { bytes(*key, *length)? }))
@@ -85,6 +88,12 @@ impl Outputs<'_> {
         }
     }
 
+    /// How many keys have a place for their value or its error.
+    fn len(&self) -> usize {
+        let (values, lengths) = (self.values.len(), self.lengths.len());
+        self.errors.len().max(values).max(lengths)
+    }
+
     fn put(&mut self, position: usize, found: Result<Option<Vec<u8>>>) {
         let copied = found.and_then(|found| match found {
             None => Ok((null_mut(), 0)),
@@ -114,14 +123,13 @@ fn guard<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 }
 
 /// # Safety
-/// The arrays have `count` elements, and the keys their lengths.
+/// The keys have their lengths.
 unsafe fn read(
-    count: usize,
     keys: Keys<'_>,
     mut outputs: Outputs<'_>,
     read: impl Fn(Place<'_>, &[u8]) -> Result<Option<Vec<u8>>>,
 ) {
-    for position in 0..count {
+    for position in 0..outputs.len() {
         let found = guard(|| {
             // SAFETY: the caller promises the bytes.
             let (place, key) = unsafe { keys.get(position)? };
@@ -131,19 +139,30 @@ unsafe fn read(
     }
 }
 
+/// Calls `read` with options whose snapshot is that of one state, if there is a database.
+fn at_one_state<R>(
+    database: Option<&Database>,
+    options: Option<&ReadOptions>,
+    read: impl FnOnce(&ReadOptions) -> R,
+) -> R {
+    with_options(options, |options| match check(database) {
+        Some(database) => database.at_one_state(options, read),
+        None => read(options),
+    })
+}
+
 /// # Safety
 /// As [`read`].
 unsafe fn of_database(
     database: Option<&Database>,
     options: Option<&ReadOptions>,
-    count: usize,
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
-    with_options(options, |options| {
+    at_one_state(database, options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
-            read(count, keys, outputs, |place, key| {
+            read(keys, outputs, |place, key| {
                 let database = given(database, "database")?;
                 let found = Database::get(place.of(database)?, key, options)?;
                 Ok(found.map(|value| value.to_vec()))
@@ -171,7 +190,7 @@ macro_rules! multi_gets {
             // SAFETY: see above.
             let outputs = unsafe { Outputs::new(count, values, value_lengths, errors) };
             // SAFETY: see above.
-            unsafe { $of(source, options, count, keys, outputs) };
+            unsafe { $of(source, options, keys, outputs) };
         }
 
         #[unsafe(no_mangle)]
@@ -191,7 +210,7 @@ macro_rules! multi_gets {
             // SAFETY: see above.
             let outputs = unsafe { Outputs::new(count, values, value_lengths, errors) };
             // SAFETY: see above.
-            unsafe { $of(source, options, count, keys, outputs) };
+            unsafe { $of(source, options, keys, outputs) };
         })*
     };
 }
@@ -207,14 +226,14 @@ multi_gets! {
 unsafe fn of_transaction(
     transaction: Option<&Transaction>,
     options: Option<&ReadOptions>,
-    count: usize,
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
-    with_options(options, |options| {
+    let database = check(transaction).map(Transaction::database);
+    at_one_state(database, options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
-            read(count, keys, outputs, |place, key| {
+            read(keys, outputs, |place, key| {
                 let transaction = given(transaction, "transaction")?;
                 let family = place.of(transaction.database())?;
                 transaction.get(family, key, options)
@@ -242,19 +261,21 @@ unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     let values = unsafe { outputs(values, count) };
     // SAFETY: see above.
     let errors = unsafe { outputs(errors, count) };
-    for position in 0..count {
-        let found = guard(|| {
-            // SAFETY: see above.
-            let (_, key) = unsafe { keys.get(position)? };
-            let database = given(database, "database")?;
-            let family = Place::Family(family).of(database)?;
-            with_options(options, |options| Database::get(family, key, options))
-        });
-        if let Some(place) = errors.get_mut(position) {
-            place.write(found.as_ref().err().map_or(null_mut(), message));
+    at_one_state(database, options, |options| {
+        for position in 0..errors.len().max(values.len()) {
+            let found = guard(|| {
+                // SAFETY: see above.
+                let (_, key) = unsafe { keys.get(position)? };
+                let database = given(database, "database")?;
+                let family = Place::Family(family).of(database)?;
+                Database::get(family, key, options)
+            });
+            if let Some(place) = errors.get_mut(position) {
+                place.write(found.as_ref().err().map_or(null_mut(), message));
+            }
+            if let Some(place) = values.get_mut(position) {
+                place.write(found.ok().flatten().map(PinnableSlice::pinned));
+            }
         }
-        if let Some(place) = values.get_mut(position) {
-            place.write(found.ok().flatten().map(PinnableSlice::pinned));
-        }
-    }
+    });
 }

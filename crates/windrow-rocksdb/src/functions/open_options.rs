@@ -1,9 +1,11 @@
 //! The options of opens that Windrow follows, with caches and table options.
 
+use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::Arc;
 
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::setters;
 
 use super::callbacks::{Comparator, LoggerHandle, MergeOperatorHandle, SliceTransform};
@@ -19,9 +21,9 @@ handles! {
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_options_create_copy(options: Option<&OpenOptions>) -> Box<OpenOptions> {
-    run(Box::default(), || {
-        Box::new(options.cloned().unwrap_or_default())
-    })
+    give(run(OpenOptions::default(), || {
+        check(options).cloned().unwrap_or_default()
+    }))
 }
 
 setters! {
@@ -39,7 +41,7 @@ setters! {
 
     /// The comparator stays with its caller.
     rocksdb_options_set_comparator(options: OpenOptions, comparator: Option<&Comparator>) {
-        options.order = comparator.and_then(|comparator| comparator.order.clone());
+        options.order = check(comparator).and_then(|comparator| comparator.order.clone());
         if comparator.is_some_and(|comparator| comparator.has_timestamps) {
             options.unsupported = Some("Windrow has no timestamps of users");
         }
@@ -47,22 +49,22 @@ setters! {
 
     /// The options own the operator from now on.
     rocksdb_options_set_merge_operator(options: OpenOptions, operator: Option<Box<MergeOperatorHandle>>) {
-        options.merge_operator = operator.map(|operator| operator.operator as _);
+        options.merge_operator = take(operator).map(|operator| operator.operator as _);
     }
 
     /// The options own the extractor from now on.
     rocksdb_options_set_prefix_extractor(options: OpenOptions, transform: Option<Box<SliceTransform>>) {
-        options.prefix = transform.map(|transform| transform.prefix);
+        options.prefix = take(transform).map(|transform| transform.prefix);
     }
 
     /// The filter stays with its caller.
     rocksdb_options_set_compaction_filter(options: OpenOptions, filter: Option<&FilterHandle>) {
-        options.filter = filter.map(|handle| Arc::clone(&handle.filter));
+        options.filter = check(filter).map(|handle| Arc::clone(&handle.filter));
     }
 
     /// The options own the factory from now on. A filter goes before a factory.
     rocksdb_options_set_compaction_filter_factory(options: OpenOptions, factory: Option<Box<FilterFactory>>) {
-        options.filter_factory = factory.map(|factory| factory.filter);
+        options.filter_factory = take(factory).map(|factory| factory.filter);
     }
 
     rocksdb_options_set_write_buffer_size(options: OpenOptions, bytes: usize) {
@@ -103,7 +105,7 @@ setters! {
     }
 
     rocksdb_options_set_ratelimiter(options: OpenOptions, limiter: Option<&RateLimiter>) {
-        options.compaction_bytes_per_second = limiter.map_or(0, |limiter| limiter.bytes_per_second);
+        options.compaction_bytes_per_second = check(limiter).map_or(0, |limiter| limiter.bytes_per_second);
     }
 
     rocksdb_options_set_enable_blob_files(options: OpenOptions, value: u8) {
@@ -121,7 +123,7 @@ setters! {
 
     /// The table options stay with their caller.
     rocksdb_options_set_block_based_table_factory(options: OpenOptions, table: Option<&TableOptions>) {
-        if let Some(table) = table {
+        if let Some(table) = check(table) {
             table.set(options);
         }
     }
@@ -134,12 +136,12 @@ setters! {
 
     /// The logger stays with its caller.
     rocksdb_options_set_info_log(options: OpenOptions, logger: Option<&LoggerHandle>) {
-        options.logger = logger.map(|logger| Arc::clone(&logger.logger));
+        options.logger = check(logger).map(|logger| Arc::clone(&logger.logger));
     }
 
     /// An environment in memory is an error of the open.
     rocksdb_options_set_env(options: OpenOptions, environment: Option<&Environment>) {
-        if environment.is_some_and(|environment| environment.is_in_memory) {
+        if check(environment).is_some_and(|environment| environment.is_in_memory) {
             options.unsupported = Some("databases in memory are not supported");
         }
     }
@@ -152,19 +154,19 @@ pub(super) struct Environment {
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_create_default_env() -> Box<Environment> {
-    Box::new(Environment {
+    give(Environment {
         is_in_memory: false,
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_create_mem_env() -> Box<Environment> {
-    Box::new(Environment { is_in_memory: true })
+    give(Environment { is_in_memory: true })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_env_destroy(environment: Option<Box<Environment>>) {
-    drop(environment);
+    drop(take(environment));
 }
 
 /// `rocksdb_ratelimiter_t`: for compactions. Periods and fairness have no effect.
@@ -178,7 +180,7 @@ extern "C" fn rocksdb_ratelimiter_create(
     _refill_period_micros: i64,
     _fairness: i32,
 ) -> Box<RateLimiter> {
-    Box::new(RateLimiter {
+    give(RateLimiter {
         bytes_per_second: u64::try_from(bytes_per_second).unwrap_or_default(),
     })
 }
@@ -195,7 +197,7 @@ extern "C" fn rocksdb_ratelimiter_create_auto_tuned(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_ratelimiter_destroy(limiter: Option<Box<RateLimiter>>) {
-    drop(limiter);
+    drop(take(limiter));
 }
 
 /// `rocksdb_block_based_table_options_t`.
@@ -205,6 +207,8 @@ pub(super) struct TableOptions {
     has_no_cache: bool,
     block_bytes: Option<usize>,
     bits_per_key: Option<f64>,
+    /// The setters without an effect that were called.
+    pub(super) ignored: BTreeSet<&'static str>,
 }
 
 impl TableOptions {
@@ -220,13 +224,14 @@ impl TableOptions {
             options.common.block_bytes = bytes;
         }
         options.bits_per_key = self.bits_per_key;
+        options.ignored.extend(&self.ignored);
     }
 }
 
 setters! {
     /// The cache stays with its caller.
     rocksdb_block_based_options_set_block_cache(options: TableOptions, cache: Option<&CacheHandle>) {
-        options.cache = cache.map(|handle| Arc::clone(&handle.cache));
+        options.cache = check(cache).map(|handle| Arc::clone(&handle.cache));
     }
 
     rocksdb_block_based_options_set_no_block_cache(options: TableOptions, value: u8) {
@@ -239,7 +244,7 @@ setters! {
 
     /// The options own the policy from now on.
     rocksdb_block_based_options_set_filter_policy(options: TableOptions, policy: Option<Box<FilterPolicy>>) {
-        options.bits_per_key = policy.map(|policy| policy.bits_per_key);
+        options.bits_per_key = take(policy).map(|policy| policy.bits_per_key);
     }
 
     rocksdb_lru_cache_options_set_capacity(options: CacheOptions, bytes: usize) {
@@ -260,7 +265,7 @@ macro_rules! policies {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
         $(#[unsafe(no_mangle)]
         extern "C" fn $name(bits_per_key: f64, $($argument: $type),*) -> Box<FilterPolicy> {
-            Box::new(FilterPolicy { bits_per_key })
+            give(FilterPolicy { bits_per_key })
         })*
     };
 }
@@ -275,7 +280,7 @@ policies! {
 /// A handle that no options have taken.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_filterpolicy_destroy(policy: Option<Box<FilterPolicy>>) {
-    drop(policy);
+    drop(take(policy));
 }
 
 /// `rocksdb_cache_t`.
@@ -291,14 +296,14 @@ pub(super) struct CacheOptions {
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_cache_create_lru(bytes: usize) -> Box<CacheHandle> {
-    Box::new(CacheHandle {
+    give(CacheHandle {
         cache: Arc::new(Cache::new(bytes)),
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_cache_create_lru_opts(options: Option<&CacheOptions>) -> Box<CacheHandle> {
-    rocksdb_cache_create_lru(options.map_or(0, |options| options.bytes))
+    rocksdb_cache_create_lru(check(options).map_or(0, |options| options.bytes))
 }
 
 #[unsafe(no_mangle)]
@@ -312,20 +317,20 @@ extern "C" fn rocksdb_cache_create_hyper_clock(
 /// Options and databases keep the cache.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_cache_destroy(cache: Option<Box<CacheHandle>>) {
-    run((), || drop(cache));
+    run((), || drop(take(cache)));
 }
 
 /// For databases that are opened later.
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_cache_set_capacity(cache: Option<&CacheHandle>, bytes: usize) {
-    if let Some(cache) = cache {
+    if let Some(cache) = check(cache) {
         cache.cache.set_bytes(bytes);
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_cache_get_usage(cache: Option<&CacheHandle>) -> usize {
-    run(0, || cache.map_or(0, |cache| cache.cache.usage()))
+    run(0, || check(cache).map_or(0, |cache| cache.cache.usage()))
 }
 
 /// Windrow pins no blocks in its cache.

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use windrow::Durability;
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::check;
 use windrow_ffi::{bytes, setters};
 
 use super::snapshots::SnapshotHandle;
@@ -62,7 +63,7 @@ unsafe extern "C" fn rocksdb_readoptions_set_iterate_upper_bound(
     key: *const c_char,
     length: usize,
 ) {
-    if let Some(options) = options {
+    if let Some(options) = check(options) {
         // SAFETY: the caller promises the bytes.
         run((), || options.upper = unsafe { bound(key, length) });
     }
@@ -75,7 +76,7 @@ unsafe extern "C" fn rocksdb_readoptions_set_iterate_lower_bound(
     key: *const c_char,
     length: usize,
 ) {
-    if let Some(options) = options {
+    if let Some(options) = check(options) {
         // SAFETY: the caller promises the bytes.
         run((), || options.lower = unsafe { bound(key, length) });
     }
@@ -88,7 +89,7 @@ extern "C" fn rocksdb_readoptions_set_timestamp(
     timestamp: *const c_char,
     _length: usize,
 ) {
-    if let Some(options) = options {
+    if let Some(options) = check(options) {
         options.unsupported = (!timestamp.is_null()).then_some(TIMESTAMPS);
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use windrow::Result;
 use windrow_ffi::calls::ErrorPointer;
+use windrow_ffi::handles::give;
 use windrow_ffi::leveldb::KEYSPACE;
 use windrow_ffi::{given, path};
 
@@ -48,7 +49,7 @@ unsafe extern "C" fn rocksdb_open_as_secondary(
             ttl: None,
         };
         let (database, _) = open(options, primary, own, &[default])?;
-        Ok(Some(Box::new(database)))
+        Ok(Some(give(database)))
     })
 }
 
@@ -76,7 +77,7 @@ unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
         let (database, opened) = open(options, primary, own, &named)?;
         // SAFETY: the caller promises the array.
         unsafe { families.give(opened) };
-        Ok(Some(Box::new(database)))
+        Ok(Some(give(database)))
     })
 }
 

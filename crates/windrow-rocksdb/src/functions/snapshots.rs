@@ -12,6 +12,7 @@ use std::ptr::{null, null_mut};
 
 use windrow::Snapshot;
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::check;
 use windrow_ffi::{allocate_value, release};
 
 use crate::database::Database;
@@ -50,7 +51,7 @@ impl SnapshotHandle {
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_create_snapshot(database: Option<&Database>) -> *mut SnapshotHandle {
     run(null_mut(), || {
-        database.map_or(null_mut(), |database| {
+        check(database).map_or(null_mut(), |database| {
             SnapshotHandle::owning(database.snapshot())
         })
     })

@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use windrow_ffi::calls::run;
+use windrow_ffi::handles::check;
 
 use super::give_text;
 use crate::options::OpenOptions;
@@ -13,7 +14,7 @@ use crate::statistics::{Statistics, Summary};
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_options_enable_statistics(options: Option<&mut OpenOptions>) {
-    if let Some(options) = options {
+    if let Some(options) = check(options) {
         run((), || options.statistics = Statistics::new().map(Arc::new));
     }
 }
@@ -24,13 +25,13 @@ extern "C" fn rocksdb_options_set_statistics_level(
     options: Option<&mut OpenOptions>,
     level: c_int,
 ) {
-    if let Some(statistics) = options.and_then(|options| options.statistics.as_ref()) {
+    if let Some(statistics) = check(options).and_then(|options| options.statistics.as_ref()) {
         statistics.set_level(level);
     }
 }
 
 fn enabled(options: Option<&OpenOptions>) -> Option<&Statistics> {
-    options?.statistics.as_deref()
+    check(options)?.statistics.as_deref()
 }
 
 #[unsafe(no_mangle)]
@@ -57,7 +58,7 @@ extern "C" fn rocksdb_options_statistics_get_histogram_data(
     data: Option<&mut Summary>,
 ) {
     run((), || {
-        if let (Some(statistics), Some(data)) = (enabled(options), data) {
+        if let (Some(statistics), Some(data)) = (enabled(options), check(data)) {
             *data = statistics.histogram(histogram);
         }
     });
@@ -72,7 +73,7 @@ macro_rules! numbers {
     ($($name:ident: $field:ident, $type:ty;)*) => {
         $(#[unsafe(no_mangle)]
         extern "C" fn $name(data: Option<&Summary>) -> $type {
-            data.map_or(<$type>::default(), |data| data.$field)
+            check(data).map_or(<$type>::default(), |data| data.$field)
         })*
     };
 }

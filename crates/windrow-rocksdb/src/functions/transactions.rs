@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use windrow_ffi::calls::{ErrorPointer, run};
+use windrow_ffi::handles::{check, give, take};
 use windrow_ffi::{allocate, bytes, given, setters};
 
 use super::data::{PinnableSlice, with_options};
@@ -24,6 +25,8 @@ struct TransactionOptions {
     takes_snapshot: bool,
     /// In milliseconds; that of the database if negative or not set.
     lock_timeout: Option<i64>,
+    /// What no transaction with these options can do.
+    unsupported: Option<&'static str>,
 }
 
 handles! {
@@ -65,8 +68,10 @@ setters! {
     /// No effect.
     rocksdb_transaction_options_set_deadlock_detect_depth(_options: TransactionOptions, _value: i64) {}
 
-    /// No effect: locks last until the end of the transaction.
-    rocksdb_transaction_options_set_expiration(_options: TransactionOptions, _value: i64) {}
+    /// Locks last until the end of the transaction. With an expiration its calls are errors.
+    rocksdb_transaction_options_set_expiration(options: TransactionOptions, milliseconds: i64) {
+        options.unsupported = (milliseconds > 0).then_some("the locks of a transaction do not expire");
+    }
 
     /// No effect: a transaction writes at most 1 GiB.
     rocksdb_transaction_options_set_max_write_batch_size(_options: TransactionOptions, _value: usize) {}
@@ -82,12 +87,12 @@ fn begin(
     old: Option<Box<Transaction>>,
 ) -> Option<Box<Transaction>> {
     let begun = run(None, transaction);
-    match (begun, old) {
+    match (begun, check(old)) {
         (Some(begun), Some(mut old)) => {
             run((), || *old = begun);
             Some(old)
         }
-        (begun, old) => begun.map(Box::new).or(old),
+        (begun, old) => begun.map(give).or(old),
     }
 }
 
@@ -99,18 +104,18 @@ extern "C" fn rocksdb_transaction_begin(
     old: Option<Box<Transaction>>,
 ) -> Option<Box<Transaction>> {
     let begun = || {
-        let database = database?;
+        let database = check(database)?;
+        let options = check(options);
         let own = options.and_then(|options| options.lock_timeout);
         let locks = database.locks.unwrap_or_default();
         let control = Control::Locking(own.map_or(locks.transaction, timeout));
         let takes_snapshot = options.is_some_and(|options| options.takes_snapshot);
-        let write_options = write_options.copied().unwrap_or_default();
-        Some(Transaction::begin(
-            database,
-            control,
-            write_options,
-            takes_snapshot,
-        ))
+        let write_options = check(write_options).copied().unwrap_or_default();
+        let mut begun = Transaction::begin(database, control, write_options, takes_snapshot);
+        if let Some(what) = options.and_then(|options| options.unsupported) {
+            begun.refuse(what);
+        }
+        Some(begun)
     };
     begin(begun, old)
 }
@@ -123,11 +128,11 @@ extern "C" fn rocksdb_optimistictransaction_begin(
     old: Option<Box<Transaction>>,
 ) -> Option<Box<Transaction>> {
     let begun = || {
-        let takes_snapshot = options.is_some_and(|options| options.takes_snapshot);
-        let write_options = write_options.copied().unwrap_or_default();
+        let takes_snapshot = check(options).is_some_and(|options| options.takes_snapshot);
+        let write_options = check(write_options).copied().unwrap_or_default();
         let control = Control::Optimistic;
         Some(Transaction::begin(
-            database?,
+            check(database)?,
             control,
             write_options,
             takes_snapshot,
@@ -138,7 +143,7 @@ extern "C" fn rocksdb_optimistictransaction_begin(
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_transaction_destroy(transaction: Option<Box<Transaction>>) {
-    run((), || drop(transaction));
+    run((), || drop(take(transaction)));
 }
 
 /// The caller frees the array, and destroys the transactions.
@@ -148,7 +153,9 @@ extern "C" fn rocksdb_transactiondb_get_prepared_transactions(
     count: Option<&mut MaybeUninit<usize>>,
 ) -> *mut *mut Transaction {
     let (array, length) = run((null_mut(), 0), || {
-        let prepared = database.map(Transaction::prepared).unwrap_or_default();
+        let prepared = check(database)
+            .map(Transaction::prepared)
+            .unwrap_or_default();
         array_of(prepared)
     });
     if let Some(count) = count {
@@ -170,7 +177,7 @@ fn array_of(transactions: Vec<Transaction>) -> (*mut *mut Transaction, usize) {
         return (null_mut(), 0);
     }
     for (position, transaction) in transactions.into_iter().enumerate() {
-        let handle = Box::into_raw(Box::new(transaction));
+        let handle = Box::into_raw(give(transaction));
         // SAFETY: the array has `length` elements.
         let element = unsafe { array.add(position) };
         // SAFETY: the same.
@@ -200,7 +207,9 @@ extern "C" fn rocksdb_transaction_get_name(
     length: Option<&mut MaybeUninit<usize>>,
 ) -> *mut c_char {
     run(null_mut(), || {
-        let name = transaction.and_then(Transaction::name).unwrap_or_default();
+        let name = check(transaction)
+            .and_then(Transaction::name)
+            .unwrap_or_default();
         if let Some(length) = length {
             length.write(name.len());
         }
@@ -227,7 +236,7 @@ steps! {
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_transaction_set_savepoint(transaction: Option<&mut Transaction>) {
-    if let Some(transaction) = transaction {
+    if let Some(transaction) = check(transaction) {
         run((), || transaction.set_save_point());
     }
 }
@@ -238,7 +247,7 @@ extern "C" fn rocksdb_transaction_get_snapshot(
     transaction: Option<&Transaction>,
 ) -> *mut SnapshotHandle {
     run(null_mut(), || {
-        SnapshotHandle::borrowing(transaction.and_then(Transaction::snapshot))
+        SnapshotHandle::borrowing(check(transaction).and_then(Transaction::snapshot))
     })
 }
 
@@ -368,7 +377,7 @@ unsafe fn find_for_update(
 }
 
 /// Passes a value to C.
-fn give(
+fn give_value(
     value_length: Option<&mut MaybeUninit<usize>>,
     errptr: ErrorPointer<'_>,
     find: impl FnOnce() -> windrow::Result<Option<Vec<u8>>>,
@@ -394,7 +403,7 @@ unsafe fn get(
     value_length: Option<&mut MaybeUninit<usize>>,
     errptr: ErrorPointer<'_>,
 ) -> *mut c_char {
-    give(value_length, errptr, || {
+    give_value(value_length, errptr, || {
         // SAFETY: the caller promises the bytes.
         unsafe { find(transaction, options, place, key, key_length) }
     })
@@ -417,7 +426,7 @@ unsafe fn get_for_update(
     is_exclusive: u8,
     errptr: ErrorPointer<'_>,
 ) -> *mut c_char {
-    give(value_length, errptr, || {
+    give_value(value_length, errptr, || {
         // SAFETY: the caller promises the bytes.
         unsafe { find_for_update(transaction, options, place, key, key_length, is_exclusive) }
     })
@@ -481,10 +490,10 @@ fn iterate(
     place: Place<'_>,
 ) -> Option<Box<Iterator>> {
     run(None, || {
-        let transaction = transaction?;
+        let transaction = check(transaction)?;
         let family = place.of(transaction.database()).ok()?;
         let entries = with_options(options, |options| transaction.iterator(family, options));
-        Some(Box::new(Iterator::new(entries)))
+        Some(give(Iterator::new(entries)))
     })
 }
 

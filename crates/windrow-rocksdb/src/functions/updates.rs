@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use windrow_ffi::calls::{ErrorPointer, run};
 use windrow_ffi::given;
+use windrow_ffi::handles::{check, give, take};
 
 use crate::batch::WriteBatch;
 use crate::database::Database;
@@ -21,30 +22,30 @@ extern "C" fn rocksdb_get_updates_since(
 ) -> Option<Box<Updates>> {
     errptr.run(None, status::of_updates, || {
         let updates = Updates::since(given(database, "database")?, sequence)?;
-        Ok(Some(Box::new(updates)))
+        Ok(Some(give(updates)))
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_wal_iter_destroy(updates: Option<Box<Updates>>) {
-    run((), || drop(updates));
+    run((), || drop(take(updates)));
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_wal_iter_next(updates: Option<&mut Updates>) {
-    if let Some(updates) = updates {
+    if let Some(updates) = check(updates) {
         run((), || updates.advance());
     }
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_wal_iter_valid(updates: Option<&Updates>) -> u8 {
-    u8::from(updates.is_some_and(|updates| updates.batch().is_some()))
+    u8::from(check(updates).is_some_and(|updates| updates.batch().is_some()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_wal_iter_status(updates: Option<&Updates>, errptr: ErrorPointer<'_>) {
-    if let Some(error) = updates.and_then(Updates::error) {
+    if let Some(error) = check(updates).and_then(Updates::error) {
         errptr.report(error);
     }
 }
@@ -56,10 +57,10 @@ extern "C" fn rocksdb_wal_iter_get_batch(
     sequence: Option<&mut MaybeUninit<u64>>,
 ) -> Option<Box<WriteBatch>> {
     run(None, || {
-        let (first, batch) = updates?.batch()?;
+        let (first, batch) = check(updates)?.batch()?;
         if let Some(sequence) = sequence {
             sequence.write(first);
         }
-        Some(Box::new(batch.clone()))
+        Some(give(batch.clone()))
     })
 }

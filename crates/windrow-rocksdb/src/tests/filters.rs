@@ -1,5 +1,7 @@
 //! Compaction filters.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,7 +35,7 @@ fn a_filter_knows_whether_the_program_wants_the_compaction() {
     let (database, families) = open_with(folder.path(), &options, &[]).unwrap();
     for _ in 0..4 {
         put(&database, &families[0], "k", "v");
-        database.wait_idle(true).unwrap();
+        database.wait_idle(true, Duration::ZERO).unwrap();
     }
     assert!(others.load(Ordering::Relaxed) > 0);
     assert_eq!(get(&families[0], "k").as_deref(), Some("v"));
@@ -66,4 +68,39 @@ fn a_filter_goes_before_a_factory_and_begins_with_an_open() {
     let error = new(&options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     new(&creating()).unwrap();
+}
+
+/// The time is over while a filter waits. A later call waits for the end of what the earlier one has begun.
+#[test]
+#[expect(
+    clippy::disallowed_types,
+    reason = "no model replaces the locks of this crate"
+)]
+fn a_wait_with_a_timeout_goes_on_until_the_work_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(std::sync::Mutex::new(()));
+    let passed = Arc::clone(&gate);
+    let decide = move |_: crate::filter::Context, _: &[u8], _: &[u8]| {
+        drop(passed.lock());
+        Decision::Keep
+    };
+    let mut options = creating();
+    options.filter = Some(Arc::new(Filter::new(
+        "waiting".to_owned(),
+        Box::new(decide),
+    )));
+    options.level0_runs = Some(1);
+    let (database, families) = open_with(folder.path(), &options, &[]).unwrap();
+    let closed = gate.lock();
+    for _ in 0..4 {
+        put(&database, &families[0], "k", "v");
+        database.shared.db().flush().unwrap();
+    }
+    for _ in 0..3 {
+        let error = database.wait_idle(false, Duration::from_millis(20));
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+    drop(closed);
+    database.wait_idle(true, Duration::from_secs(600)).unwrap();
+    assert_eq!(get(&families[0], "k").as_deref(), Some("v"));
 }

@@ -6,6 +6,7 @@ use windrow::ErrorKind;
 
 use super::{at, get, open, put};
 use crate::batch::{DEFAULT_FAMILY, Write, WriteBatch};
+use crate::database::Database;
 use crate::options::{LockTimeouts, ReadOptions, WriteOptions, timeout};
 use crate::status;
 use crate::transaction::{Control, Transaction};
@@ -207,4 +208,54 @@ fn names_of_transactions_are_unique_and_prepared_ones_survive() {
     prepared[0].commit().unwrap();
     assert!(prepared[0].commit().is_err());
     assert_eq!(get(&family, "k").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_refused_transaction_never_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (database, family) = open(folder.path());
+    put(&database, &family, "k", "old");
+    let options = WriteOptions::default();
+    let control = Control::Locking(std::time::Duration::ZERO);
+    let mut transaction = Transaction::begin(&database, control, options, false);
+    transaction.set_name(b"t").unwrap();
+    transaction.refuse("what it cannot do");
+    for _ in 0..2 {
+        let write = transaction.write(&family, Write::Put(b"k", b"new"));
+        let locked = transaction.get_for_update(&family, b"k", &ReadOptions::default(), true);
+        let prepared = transaction.prepare();
+        let committed = transaction.commit();
+        for outcome in [write, locked.map(drop), prepared, committed] {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("what it cannot do"), "{error}");
+        }
+        let read = transaction.get(&family, b"k", &ReadOptions::default());
+        assert_eq!(read.unwrap().as_deref(), Some(&b"old"[..]));
+        transaction.roll_back().unwrap();
+    }
+    assert_eq!(get(&family, "k").as_deref(), Some("old"));
+}
+
+#[test]
+fn reads_of_several_keys_are_of_one_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let (database, family) = open(folder.path());
+    put(&database, &family, "k", "old");
+    let read = |options: &ReadOptions| {
+        let found = Database::get(&family, b"k", options).unwrap();
+        found.map(|value| value.to_vec())
+    };
+    let first = database.at_one_state(&ReadOptions::default(), |options| {
+        put(&database, &family, "k", "new");
+        read(options)
+    });
+    assert_eq!(first.as_deref(), Some(&b"old"[..]));
+    let own = ReadOptions {
+        snapshot: Some(database.snapshot()),
+        ..ReadOptions::default()
+    };
+    put(&database, &family, "k", "newest");
+    let second = database.at_one_state(&own, read);
+    assert_eq!(second.as_deref(), Some(&b"new"[..]));
 }

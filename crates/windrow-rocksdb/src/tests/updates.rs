@@ -1,5 +1,7 @@
 //! Updates since a sequence number.
 
+use std::time::Duration;
+
 use std::sync::Arc;
 
 use windrow::{Error, ErrorKind};
@@ -70,7 +72,7 @@ fn updates_come_in_the_order_of_the_commits_and_give_an_equal_database() {
                 updates.advance();
             }
             assert_eq!(updates.error(), None);
-            database.wait_idle(true).unwrap();
+            database.wait_idle(true, Duration::ZERO).unwrap();
         }
     }
     let mut updates = since(&database, copy.snapshot().sequence() + 1).unwrap();
@@ -110,7 +112,7 @@ fn what_is_not_there_is_not_found() {
     for key in 0..3000 {
         put(&database, family, &format!("{key}"), &value);
     }
-    database.wait_idle(true).unwrap();
+    database.wait_idle(true, Duration::ZERO).unwrap();
     refused(0);
     refused(1);
     // What has begun goes on as far as it can, and does not leave anything out.

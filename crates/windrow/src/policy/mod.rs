@@ -35,6 +35,7 @@ mod summary;
 mod throttle;
 mod tombstones;
 mod tree;
+mod tree_summary;
 
 pub(crate) use append::segment_limits;
 pub(crate) use capacities::{bounded_capacities, capacities, next_allowed, whole};
@@ -61,8 +62,7 @@ pub(crate) use placement::{
 pub(crate) use scores::pending_bytes;
 pub(crate) use scrub::ScrubPass;
 pub(crate) use summary::{
-    Claim, FileSummary, LogSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes,
-    merged_cut_bytes,
+    Claim, FileSummary, LogSummary, SegmentSummary, TRANSIENT_PARTS, cut_bytes, merged_cut_bytes,
 };
 pub use throttle::StallCause;
 pub(crate) use throttle::{
@@ -72,6 +72,7 @@ pub(crate) use throttle::{
 
 pub(crate) use tombstones::{is_flush_worthwhile, is_idle};
 pub(crate) use tree::{Bounds, Sum, Tree};
+pub(crate) use tree_summary::TreeSummary;
 
 #[cfg(test)]
 mod tests;

@@ -1,40 +1,10 @@
-//! What the policy knows of files, value logs and running jobs, and a tree as a list of all its files.
+//! What the policy knows of files, value logs and running jobs.
 
 use std::ops::Range;
 
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::table::{LogReferences, superseded_part};
-
-use super::moved_values::MovedValues;
-
-/// The tree of one keyspace, as numbers and boundaries.
-#[derive(Debug, Clone)]
-pub(crate) struct TreeSummary<K> {
-    /// The nominal number of levels below level 0, at least 1: the L of the capacities.
-    pub(crate) level_count: usize,
-    /// Level 0 by age, newest first; deeper levels by key. Levels past the end are empty.
-    pub(crate) levels: Vec<Vec<FileSummary<K>>>,
-    /// The keys that running jobs may write.
-    pub(crate) claims: Vec<Claim<K>>,
-    /// What a level may hold beyond its capacity until it has to shrink, indexed by level;
-    /// nothing past the end. See [`next_allowed`](super::next_allowed).
-    pub(crate) allowed: Vec<u64>,
-    /// How many table files there may be; in fact up to twice as many.
-    pub(crate) files_max: u64,
-    /// How many files of transient logs there are.
-    pub(crate) transient_files: u64,
-    /// See [`Tree::oldest_reader`](super::tree::Tree::oldest_reader).
-    pub(crate) oldest_reader: SequenceNumber,
-    /// See [`Tree::is_idle`](super::tree::Tree::is_idle).
-    pub(crate) is_idle: bool,
-    /// See [`Tree::pinned_above`](super::tree::Tree::pinned_above).
-    pub(crate) pinned_above: u64,
-    /// The value logs, and the GC outputs that replace some of them.
-    pub(crate) logs: Vec<LogSummary>,
-    /// What tables refer to in each of them, and in the value logs that they replace.
-    pub(crate) moved: MovedValues,
-}
 
 /// One table file, as numbers and boundaries.
 #[derive(Debug, Clone)]
@@ -216,34 +186,6 @@ pub(crate) struct Claim<K> {
     pub(crate) smallest: K,
     /// The largest key, inclusive.
     pub(crate) largest: K,
-}
-
-impl<K> TreeSummary<K> {
-    /// A tree without claims and value files.
-    pub(crate) fn new(
-        level_count: usize,
-        levels: Vec<Vec<FileSummary<K>>>,
-        files_max: u64,
-    ) -> Self {
-        Self {
-            level_count,
-            levels,
-            claims: Vec::new(),
-            allowed: Vec::new(),
-            files_max,
-            transient_files: 0,
-            oldest_reader: SequenceNumber::MAX,
-            is_idle: false,
-            pinned_above: 0,
-            logs: Vec::new(),
-            moved: MovedValues::default(),
-        }
-    }
-
-    /// The files of `level`; none past the end of the tree.
-    pub(crate) fn level(&self, level: usize) -> &[FileSummary<K>] {
-        self.levels.get(level).map_or(&[], Vec::as_slice)
-    }
 }
 
 impl<K> FileSummary<K> {

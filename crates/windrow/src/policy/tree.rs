@@ -4,20 +4,19 @@
 //! for the files that overlap some keys, and for bounds of neighbouring files: a *chunk*. It looks at the files of a
 //! chunk only if the bounds do not exclude all of them.
 //!
-//! The engine answers from sums that its versions keep for each level and chunk. A [`TreeSummary`] is a list of files;
-//! tests and the simulation use it. It answers with one chunk for each level, without bounds. The plans are the same,
-//! except in trees with values in transient logs: there the engine estimates what a level pins, and compares the cost
-//! of a neighbour with the mean of its chunk, not of its level.
+//! The engine answers from sums that its versions keep for each level and chunk. Tests and the simulation use a list of
+//! files, the [`TreeSummary`](super::TreeSummary). It answers with one chunk for each level, without bounds. The plans
+//! are the same, except in trees with values in transient logs: there the engine estimates what a level pins, and
+//! compares the cost of a neighbour with the mean of its chunk, not of its level.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::base::SequenceNumber;
-use crate::table::cost_per_byte;
 
 use super::moved_values::MovedValues;
-use super::summary::{Claim, FileSummary, LogSummary, TreeSummary, overlapping};
+use super::summary::{Claim, FileSummary, LogSummary};
 
 /// The tree of one keyspace, as numbers and boundaries. Positions of files count from 0 in each level.
 pub(crate) trait Tree<K: Clone>: Debug {
@@ -93,7 +92,7 @@ pub(crate) trait Tree<K: Clone>: Debug {
     /// What the files of `level` hold, less what their newer segments supersede.
     fn held_once(&self, level: usize) -> f64;
 
-    /// The [cost](cost_per_byte) of a compaction of one file into the next level.
+    /// The [cost](crate::table::cost_per_byte) of a compaction of one file into the next level.
     fn cost(&self, level: usize, position: usize) -> f64;
 
     /// The number of chunks of `level`.
@@ -170,6 +169,21 @@ pub(crate) enum Sum {
     Tombstones,
 }
 
+impl Sum {
+    /// Each of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Bytes,
+        Self::HeldBytes,
+        Self::KeptBytes,
+        Self::PinnedBytes,
+        Self::LogBytes,
+        Self::LogicalBytes,
+        Self::CutBytes,
+        Self::Entries,
+        Self::Tombstones,
+    ];
+}
+
 /// Bounds of the files of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -179,6 +193,8 @@ pub(crate) struct Bounds {
     pub(crate) segments_max: usize,
     /// At least the most visits of a file.
     pub(crate) visits_max: u64,
+    /// At most the fewest bytes of a table.
+    pub(crate) bytes_min: u64,
     /// Of files with several segments: at most the fewest bytes, and at least the largest superseded part.
     pub(crate) segmented_bytes_min: u64,
     pub(crate) superseded_part_max: f64,
@@ -193,10 +209,11 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// These exclude nothing.
-    const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         tombstone_part_max: 1.0,
         segments_max: usize::MAX,
         visits_max: u64::MAX,
+        bytes_min: 0,
         segmented_bytes_min: 0,
         superseded_part_max: 1.0,
         may_have_transient: true,
@@ -227,7 +244,7 @@ impl<K: Clone> FileSummary<K> {
         self.add_up(Sum::HeldBytes)
     }
 
-    fn add_up(&self, of: Sum) -> u64 {
+    pub(super) fn add_up(&self, of: Sum) -> u64 {
         let with_logs = |bytes: u64| {
             self.bytes
                 .saturating_add(bytes)
@@ -244,135 +261,5 @@ impl<K: Clone> FileSummary<K> {
             Sum::Entries => self.entries,
             Sum::Tombstones => self.tombstones,
         }
-    }
-}
-
-fn sum<'f, K: Clone + 'f>(files: impl Iterator<Item = &'f FileSummary<K>>, of: Sum) -> u64 {
-    files
-        .map(|file| file.add_up(of))
-        .fold(0, u64::saturating_add)
-}
-
-impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
-    fn level_count(&self) -> usize {
-        self.level_count
-    }
-
-    fn claims(&self) -> &[Claim<K>] {
-        &self.claims
-    }
-
-    fn allowed(&self) -> &[u64] {
-        &self.allowed
-    }
-
-    fn files_max(&self) -> u64 {
-        self.files_max
-    }
-
-    fn transient_files(&self) -> u64 {
-        self.transient_files
-    }
-
-    fn oldest_reader(&self) -> SequenceNumber {
-        self.oldest_reader
-    }
-
-    fn is_idle(&self) -> bool {
-        self.is_idle
-    }
-
-    fn pinned_above(&self) -> u64 {
-        self.pinned_above
-    }
-
-    fn logs(&self) -> &[LogSummary] {
-        &self.logs
-    }
-
-    fn moved_bytes(&self) -> u64 {
-        self.moved.bytes()
-    }
-
-    fn moved_values(&self) -> &MovedValues {
-        &self.moved
-    }
-
-    fn busy(&self, level: usize) -> Vec<usize> {
-        let files = self.level(level).iter().enumerate();
-        let busy = files.filter(|(_, file)| file.busy);
-        busy.map(|(position, _)| position).collect()
-    }
-
-    fn depth(&self) -> usize {
-        self.levels.len()
-    }
-
-    fn len(&self, level: usize) -> usize {
-        self.level(level).len()
-    }
-
-    fn file(&self, level: usize, position: usize) -> Cow<'_, FileSummary<K>> {
-        Cow::Borrowed(&self.levels[level][position])
-    }
-
-    fn overlapping(&self, level: usize, smallest: &K, largest: &K) -> Range<usize> {
-        overlapping(self.level(level), smallest, largest)
-    }
-
-    fn sum(&self, level: usize, of: Sum) -> u64 {
-        sum(self.level(level).iter(), of)
-    }
-
-    fn idle_sum(&self, level: usize, of: Sum) -> u64 {
-        sum(self.level(level).iter().filter(|file| !file.busy), of)
-    }
-
-    fn sum_within(&self, level: usize, files: Range<usize>, of: Sum) -> u64 {
-        sum(self.level(level)[files].iter(), of)
-    }
-
-    fn expired_bytes(&self) -> u64 {
-        let files = self.levels.iter().flatten().filter(|file| !file.busy);
-        let expired = files.map(|file| file.expired_bytes.min(file.held_bytes()));
-        expired.fold(0, u64::saturating_add)
-    }
-
-    fn held_once(&self, level: usize) -> f64 {
-        let once = |file: &FileSummary<K>| {
-            file.add_up(Sum::HeldBytes) as f64 * (1.0 - file.superseded_part())
-        };
-        self.level(level).iter().map(once).sum()
-    }
-
-    fn cost(&self, level: usize, position: usize) -> f64 {
-        let file = &self.levels[level][position];
-        let below = self.level(level + 1);
-        let lower = &below[overlapping(below, &file.smallest, &file.largest)];
-        cost_per_byte(sum(lower.iter(), Sum::Bytes), file.bytes)
-    }
-
-    fn chunks(&self, level: usize) -> usize {
-        usize::from(!self.level(level).is_empty())
-    }
-
-    fn chunk(&self, level: usize, _: usize) -> Range<usize> {
-        0..self.level(level).len()
-    }
-
-    fn chunk_of(&self, _: usize, _: usize) -> usize {
-        0
-    }
-
-    fn bounds(&self, _: usize, _: usize) -> Bounds {
-        Bounds::NONE
-    }
-
-    fn least_cost(&self, _: usize, _: usize) -> f64 {
-        0.0
-    }
-
-    fn is_segmented(&self, _: usize) -> bool {
-        true
     }
 }

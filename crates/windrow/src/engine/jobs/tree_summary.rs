@@ -391,6 +391,7 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
             tombstone_part_max: extremes.tombstone_part_max,
             segments_max: extremes.segments_max,
             visits_max: chunk.visits_max(),
+            bytes_min: extremes.bytes_min,
             segmented_bytes_min: extremes.segmented_bytes_min,
             superseded_part_max: extremes.superseded_part_max,
             may_have_transient: holds(Measure::TransientBytes),

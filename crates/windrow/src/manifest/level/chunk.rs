@@ -47,6 +47,8 @@ pub(crate) struct Extremes {
     pub(crate) tombstone_part_max: f64,
     /// The most segments of a file.
     pub(crate) segments_max: usize,
+    /// The fewest bytes of a table.
+    pub(crate) bytes_min: u64,
     /// Of files with several segments: the fewest bytes, and the largest superseded part.
     pub(crate) segmented_bytes_min: u64,
     pub(crate) superseded_part_max: f64,
@@ -221,6 +223,7 @@ impl Extremes {
 
     fn of(files: &[Shared<FileHandle>]) -> Self {
         let mut all = Self {
+            bytes_min: u64::MAX,
             segmented_bytes_min: u64::MAX,
             expired_eighths_from_min: [Moment::MAX; Expiring::PARTS],
             expired_from_min: Moment::MAX,
@@ -235,6 +238,7 @@ impl Extremes {
                 }
             };
             all.tombstone_part_max = all.tombstone_part_max.max(part);
+            all.bytes_min = all.bytes_min.min(meta.bytes());
             all.segments_max = all.segments_max.max(meta.segments.len());
             let eighths_from = meta.expired_eighths_from();
             for (min, from) in all.expired_eighths_from_min.iter_mut().zip(eighths_from) {

@@ -4,7 +4,8 @@
 //! the keys into cells, which are many where there are many files. A file's entries
 //! count as lying evenly over the cells that it covers.
 
-use crate::policy::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::FileSummary;
+use crate::policy::tree_summary::TreeSummary;
 
 /// The fraction of each file, above 0 and at most 1, in the order of the tree's levels and files.
 pub(crate) fn fractions<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {

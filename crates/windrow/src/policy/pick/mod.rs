@@ -11,7 +11,7 @@
 //! 6. A rewrite of a file with many [expired] entries.
 //! 7. A [transient-debt compaction](transient_debt).
 //! 8. A [pointer rewrite](pointer_rewrite).
-//! 9. A [consolidation] of a file's segments, then a read-triggered compaction of level 0.
+//! 9. A [consolidation] of a file's segments, a consolidation of [small files](small_files), then a read-triggered compaction of level 0.
 //!
 //! [`plan_range`] plans a manual compaction.
 //!
@@ -31,6 +31,7 @@ mod range;
 mod resize;
 mod rewrite;
 mod rules;
+mod small_files;
 mod tombstone_density;
 mod transient_debt;
 mod trivial_move;
@@ -98,6 +99,7 @@ pub(crate) fn plan<K: Ord + Clone>(
         .or_else(|| transient_debt::compact(tree, rules, options, first))
         .or_else(|| pointer_rewrite::rewrite(tree, rules, first))
         .or_else(|| consolidation::consolidate(tree, rules, first))
+        .or_else(|| small_files::consolidate(tree, rules, options, first))
         .or_else(|| consolidation::compact_read_runs(tree, rules, &groups))
         .unwrap_or(Plan::Idle)
 }

@@ -16,40 +16,67 @@ pub(super) fn rewrite_file<K: Ord + Clone>(
     (level, position): (usize, usize),
     purpose: Purpose,
 ) -> Option<Plan<K>> {
-    let claim_of = |taken: &Range<usize>| {
-        let files = tree.files(level, taken.clone());
-        let (first, last) = (files.first()?, files.last()?);
-        let is_free = !files.iter().any(|file| file.busy)
-            && !tree.is_claimed(level, &first.smallest, &last.largest);
-        is_free.then(|| Claim {
-            level,
-            smallest: first.smallest.clone(),
-            largest: last.largest.clone(),
-        })
-    };
     let mut taken = position..position + 1;
-    let mut claim = claim_of(&taken)?;
+    let mut claim = claim_of(tree, level, &taken)?;
     while !has_wide_slices(tree, level, &taken) {
         let wider = neighbours(tree.len(level), &taken).find_map(|(neighbour, wider)| {
             let is_converted = rules.puts_in_place(level, &tree.file(level, neighbour));
-            let claim = if is_converted { claim_of(&wider) } else { None };
+            let claim = if is_converted {
+                claim_of(tree, level, &wider)
+            } else {
+                None
+            };
             claim.map(|claim| (claim, wider))
         });
         let Some(wider) = wider else { break };
         (claim, taken) = wider;
     }
-    Some(Plan::Compact(Compaction {
-        level,
-        upper: tree
-            .files(level, taken)
-            .iter()
-            .map(|file| file.number)
-            .collect(),
+    Some(rewrite_claimed(tree, taken, claim, purpose))
+}
+
+/// Rewrites the files at `taken` of `level`, if no running job blocks it.
+pub(super) fn rewrite_files<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
+    level: usize,
+    taken: Range<usize>,
+    purpose: Purpose,
+) -> Option<Plan<K>> {
+    let claim = claim_of(tree, level, &taken)?;
+    Some(rewrite_claimed(tree, taken, claim, purpose))
+}
+
+fn rewrite_claimed<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
+    taken: Range<usize>,
+    claim: Claim<K>,
+    purpose: Purpose,
+) -> Plan<K> {
+    let files = tree.files(claim.level, taken);
+    Plan::Compact(Compaction {
+        level: claim.level,
+        upper: files.iter().map(|file| file.number).collect(),
         lower: Vec::new(),
         targets: Vec::new(),
         claim,
         purpose,
-    }))
+    })
+}
+
+/// The claim of the files at `taken` of `level`; `None` if a running job blocks them.
+fn claim_of<K: Ord + Clone>(
+    tree: &dyn Tree<K>,
+    level: usize,
+    taken: &Range<usize>,
+) -> Option<Claim<K>> {
+    let files = tree.files(level, taken.clone());
+    let (first, last) = (files.first()?, files.last()?);
+    let is_free = !files.iter().any(|file| file.busy)
+        && !tree.is_claimed(level, &first.smallest, &last.largest);
+    is_free.then(|| Claim {
+        level,
+        smallest: first.smallest.clone(),
+        largest: last.largest.clone(),
+    })
 }
 
 /// The plan for the idle file of these levels with the highest score, of those that have a score and a plan; the first

@@ -14,6 +14,7 @@ mod output;
 mod pick;
 mod placement;
 mod properties;
+mod tree_summary;
 
 /// A reproducible random sequence (`SplitMix64`).
 #[derive(Debug)]

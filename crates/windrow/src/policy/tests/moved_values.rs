@@ -16,6 +16,7 @@ const MIB: u64 = 1 << 20;
 fn options() -> KeyspaceOptions {
     KeyspaceOptions {
         max_space_amp: f64::INFINITY,
+        file_bytes: MIB,
         ..KeyspaceOptions::default()
     }
 }

@@ -178,6 +178,33 @@ pub(super) fn mediums(medium_in_place: MediumInPlace) -> KeyspaceOptions {
     }
 }
 
+/// The options say how many KiB a target file has. Of 64, one of less than 8 KiB is small, and at most 32 KiB become one.
+const SMALL: &str = "
+small neighbours become one file [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1 4:30-39/1 => consolidate L1 1 2 3 4 over 0-39
+three are no burden [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1 => idle
+nor are long ones [8] :: | 1:0-9/1 2:10-19/1 3:20-29/1 4:30-39/1 => idle
+a long one divides them [64] :: | 1:0-9/1 2:10-19/1 3:20-29/8 4:30-39/1 5:40-49/1 => idle
+a busy one divides them [64] :: | 1:0-9/1 2:10-19/1 3:20-29/1+busy 4:30-39/1 5:40-49/1 => idle
+a file at least doubles [64] :: | 1:0-9/1 2:10-19/7 3:20-29/1 4:30-39/1 5:40-49/1 => idle
+so the others are joined without it [64] :: | 1:0-9/7 2:10-19/1 3:20-29/1 4:30-39/1 5:40-49/1
+    => consolidate L1 2 3 4 5 over 10-49
+what becomes one is not cut [64] :: | 1:0-9/7 2:10-19/7 3:20-29/7 4:30-39/7 5:40-49/7 6:50-59/7
+    => consolidate L1 1 2 3 4 over 0-39
+values in transient logs count for a quarter where they stay [64] ::
+    | 1:0-9/8+apart=8 2:10-19/8+apart=8 3:20-29/8+apart=8 4:30-39/8+apart=8 | | | 9:0-90/800
+    => consolidate L1 1 2 3 4 over 0-39
+deeper levels, too [64] :: | | 1:0-9/1 2:10-19/1 3:20-29/1 4:30-39/1 => consolidate L2 1 2 3 4 over 0-39
+";
+
+#[test]
+fn small_files_become_one() {
+    check_plans(SMALL, |kib| KeyspaceOptions {
+        base_bytes: 1000 * KIB,
+        file_bytes: kib.parse::<u64>().unwrap() * KIB,
+        ..mediums(MediumInPlace::LastLevel)
+    });
+}
+
 fn next(tree: &TreeSummary<u32>) -> String {
     show(&plan(tree, &options(), &[]))
 }

@@ -130,7 +130,7 @@ proptest! {
         for (level, capacity) in capacities.iter().enumerate().skip(1) {
             prop_assert!(tree.logical_bytes(level) <= *capacity);
         }
-        prop_assert!(tree.levels[tree.level_count + 1..].iter().all(Vec::is_empty));
+        prop_assert!(tree.levels[tree.level_count + 1..].iter().all(|files| files.is_empty()));
         prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));
         for (files, limit) in tree.levels.iter().zip(segment_limits(&tree, &model.options)) {
             prop_assert!(files.iter().all(|file| file.segments.len() <= limit));

@@ -211,18 +211,6 @@ fn listed<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [
     tree
 }
 
-const SUMS: [Sum; 9] = [
-    Sum::Bytes,
-    Sum::HeldBytes,
-    Sum::KeptBytes,
-    Sum::PinnedBytes,
-    Sum::LogBytes,
-    Sum::LogicalBytes,
-    Sum::CutBytes,
-    Sum::Entries,
-    Sum::Tombstones,
-];
-
 fn check<'k>(
     kept: &dyn Tree<&'k [u8]>,
     listed: &dyn Tree<&'k [u8]>,
@@ -231,7 +219,7 @@ fn check<'k>(
     prop_assert_eq!(kept.depth(), listed.depth());
     for level in 0..kept.depth() {
         prop_assert_eq!(kept.len(level), listed.len(level));
-        for of in SUMS {
+        for of in Sum::ALL {
             prop_assert_eq!(kept.sum(level, of), listed.sum(level, of));
             if level > 0 {
                 prop_assert_eq!(kept.idle_sum(level, of), listed.idle_sum(level, of));
@@ -256,6 +244,7 @@ fn check<'k>(
                 prop_assert_eq!(kept.cost(level, position).to_bits(), cost.to_bits());
                 prop_assert!(kept.least_cost(level, chunk) <= cost);
                 prop_assert!(file.visits <= bounds.visits_max);
+                prop_assert!(bounds.bytes_min <= file.bytes);
                 prop_assert!(file.segments.len() <= bounds.segments_max);
                 let part = file.tombstones as f64 / file.entries as f64;
                 prop_assert!(part <= bounds.tombstone_part_max);

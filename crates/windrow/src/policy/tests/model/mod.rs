@@ -15,8 +15,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, Compaction, FileSummary, FlushPlace, ManualCompaction, Met, OutputPlan, Plan,
-    ReadPoints, TransientLogFate, TreeSummary, Verdict, keep, mediums_stay, next_allowed,
-    place_at_flush, plan, plan_range, segment_limits, transient_file_bytes,
+    ReadPoints, TransientLogFate, TreeSummary, Verdict, cut_bytes, keep, mediums_stay,
+    next_allowed, place_at_flush, plan, plan_range, segment_limits, transient_file_bytes,
 };
 
 /// The bytes of an entry besides its value.
@@ -359,15 +359,17 @@ impl Model {
             .map(|(log, input)| (log, plan.transient_log_fate(input)))
             .collect();
         let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
-        let (mut newer, mut last) = (None, None);
+        let (mut newer, mut last, mut written) = (None, None, 0);
         for (key, trailer) in entries {
             if last != Some(key) {
                 newer = None;
-                let written = outputs.last().map_or(0, |(_, written)| written.len());
-                let place = cutter.place(&key, self.entry_bytes * written as u64);
+                let place = cutter.place(&key, written);
                 match outputs.last_mut() {
                     Some(present) if !place.begins => present.0 = place.target,
-                    _ => outputs.push((place.target, Vec::new())),
+                    _ => {
+                        outputs.push((place.target, Vec::new()));
+                        written = 0;
+                    }
                 }
             }
             let verdict = keep(trailer, newer, false, &job.readers, || {
@@ -387,6 +389,11 @@ impl Model {
                 let length = plan.transient_file_bytes();
                 self.transient_logs.put(sequence, length, &mut self.files);
                 self.merged += self.value_bytes();
+            }
+            if verdict == Verdict::Keep {
+                let log = self.transient_logs.file_of(sequence);
+                let apart = log.map_or(0, |_| self.value_bytes());
+                written += cut_bytes(self.entry_bytes - apart, apart);
             }
             newer = Some(Met::new(trailer, verdict));
             last = Some(key);

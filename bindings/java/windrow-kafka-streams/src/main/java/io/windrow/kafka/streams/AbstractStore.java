@@ -4,6 +4,7 @@ import io.windrow.Batch;
 import io.windrow.ErrorCode;
 import io.windrow.Keyspace;
 import io.windrow.WindrowException;
+import io.windrow.kafka.streams.ProducerWatch.End;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Collection;
@@ -16,6 +17,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.TaskId;
@@ -173,18 +175,35 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
-    /** A write is about to begin. The caller has the lock of the store. */
+    /**
+     * A write is about to begin. The caller has the lock of the store.
+     *
+     * <p>Kafka lets a task live on if the transaction of its thread is aborted because of another task, in the middle of a
+     * rebalance. Then the inputs of the aborted transaction count as read with the next one. What Kafka does when a thread has lost
+     * all its tasks is right for that: it aborts, restores all, and reads what was not committed again. A corrupted task would
+     * be wrong: Kafka commits the transaction of the others first, and in it half of what this task does now.
+     */
     final void beforeWrite() {
         checkOpen();
         watch();
-        boolean hasUncommitted = database.hasUncommitted();
-        if (transactions != null && transactions.isCommitted(hasUncommitted) && hasUncommitted) {
-            Long offset = transactions.acknowledgedOffset();
-            if (offset != null) {
-                Map<TopicPartition, Long> offsets = Map.of(transactions.changelog(), offset);
+        if (transactions == null) {
+            return;
+        }
+        End end = transactions.look(database.hasUncommitted());
+        if (end == End.ABORTED) {
+            throw new TaskMigratedException("The transaction with the last writes of store " + name + " was aborted");
+        }
+        if (end == End.COMMITTED) {
+            Map<TopicPartition, Long> offsets = transactions.offsets(position, database.state().offsets());
+            if (offsets != null) {
                 run(() -> database.commitSeen(offsets, position, streamTime(), sequence()));
             }
         }
+    }
+
+    /** A write left no entry, because it came too late. The caller has the lock of the store. */
+    final void drop() {
+        run(database::drop);
     }
 
     /** Runs a write, and notes the record that has caused it. The caller has the lock of the store. */
@@ -203,7 +222,8 @@ abstract class AbstractStore implements StateStore {
         watch();
         // Kafka also asks for a commit before it wipes a task whose transaction has failed.
         boolean hasUncommitted = database.hasUncommitted();
-        if (transactions != null && !transactions.isCommitted(hasUncommitted) && hasUncommitted) {
+        boolean isOpenOrFailed = transactions != null && transactions.look(hasUncommitted) != End.COMMITTED;
+        if (hasUncommitted && isOpenOrFailed && transactions.mustAgree()) {
             LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);
             return;
         }

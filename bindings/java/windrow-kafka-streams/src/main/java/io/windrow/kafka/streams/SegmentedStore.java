@@ -109,6 +109,7 @@ abstract class SegmentedStore extends AbstractStore {
         long time = timeOf(key);
         streamTime = Math.max(streamTime, time);
         if (time < liveFrom()) {
+            drop();
             expiredRecords.record(1.0, Metrics.now(context()));
             return;
         }

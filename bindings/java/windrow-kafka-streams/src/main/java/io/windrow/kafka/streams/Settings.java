@@ -12,7 +12,7 @@ import java.util.Map;
  * @param options of a database
  * @param memtableBytes memory of new writes
  * @param cacheBytes memory of the cache of blocks
- * @param persistInterval after this time, and after this many bytes as a memtable has, commits that may wait are persisted
+ * @param persistInterval once in this time, and after as many bytes as a memtable has, commits that may wait are persisted
  */
 record Settings(Options options, long memtableBytes, long cacheBytes, Duration persistInterval) {
     static final String MEMTABLE_BYTES = "windrow.memtable.bytes";

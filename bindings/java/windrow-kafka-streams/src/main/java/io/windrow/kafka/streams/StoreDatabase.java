@@ -32,8 +32,8 @@ import org.slf4j.LoggerFactory;
  * <ul>
  *   <li>One that Kafka makes of what it has processed is persisted.
  *   <li>One that Kafka makes while it restores is persisted when it is due: when as many bytes were written as a memtable has,
- *       or when the last persist is {@link Settings#PERSIST_INTERVAL} ago. With exactly-once, Kafka commits all restoring tasks
- *       and standbys ten times a second, and a persist costs several syncs. What is lost is restored again.
+ *       or at the next of its {@link PersistTimes}. With exactly-once, Kafka commits all restoring tasks and standbys ten times
+ *       a second, and a persist costs several syncs. What is lost is restored again.
  *   <li>One that is seen between two writes is persisted when it is due, too. The next such moment comes soon.
  *   <li>What is left of a restore is persisted before the first write that follows, and what is left of any commit at a close.
  * </ul>
@@ -59,6 +59,7 @@ final class StoreDatabase implements AutoCloseable {
     private final Path folder;
     private final Settings settings;
     private final StoreKind kind;
+    private final PersistTimes times;
     /** Null until something is written to a store that has no files. */
     private Database database;
     /** As {@code database}. Readers see it without a lock. */
@@ -78,13 +79,15 @@ final class StoreDatabase implements AutoCloseable {
     private boolean hasProcessed;
     /** The bytes of the writes since the last persist. */
     private long unpersistedBytes;
-    private long persistedAt = System.nanoTime();
+    private long dueAt;
 
     /** Opens the database in {@code folder}, if there is one. */
     StoreDatabase(Path folder, Settings settings, StoreKind kind) {
         this.folder = folder;
         this.settings = settings;
         this.kind = kind;
+        this.times = new PersistTimes(settings.persistInterval(), folder.toString());
+        this.dueAt = times.after(System.nanoTime());
         this.state = State.empty(kind);
         if (Files.exists(folder)) {
             openExisting();
@@ -194,6 +197,12 @@ final class StoreDatabase implements AutoCloseable {
         entries.deleteRange(range);
     }
 
+    /** Something was written that leaves no entry: what is committed next contains it all the same. */
+    void drop() {
+        beforeProcessed();
+        noteWrite(0);
+    }
+
     /** Something is written that is no restore. */
     private void beforeProcessed() {
         writable();
@@ -268,8 +277,7 @@ final class StoreDatabase implements AutoCloseable {
 
     private boolean isDue() {
         return hasUnpersisted
-                && (unpersistedBytes >= settings.memtableBytes()
-                        || System.nanoTime() - persistedAt >= settings.persistInterval().toNanos());
+                && (unpersistedBytes >= settings.memtableBytes() || System.nanoTime() - dueAt >= 0);
     }
 
     /** Makes the last commit survive, after which there were no writes (I1, I2). */
@@ -280,7 +288,7 @@ final class StoreDatabase implements AutoCloseable {
         hasUnpersisted = false;
         hasProcessed = false;
         unpersistedBytes = 0;
-        persistedAt = System.nanoTime();
+        dueAt = times.after(System.nanoTime());
     }
 
     /** Closes the database. What was not committed is gone at the next open. */

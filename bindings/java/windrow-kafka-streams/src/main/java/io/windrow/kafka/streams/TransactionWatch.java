@@ -1,60 +1,63 @@
 package io.windrow.kafka.streams;
 
-import java.lang.reflect.Field;
-import java.lang.reflect.Method;
+import io.windrow.kafka.streams.ProducerWatch.End;
 import java.util.ConcurrentModificationException;
 import java.util.Map;
-import org.apache.kafka.clients.producer.Producer;
-import org.apache.kafka.common.Metric;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
+import org.apache.kafka.streams.processor.internals.ProcessorContextUtils;
 import org.apache.kafka.streams.processor.internals.RecordCollector;
-import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
 import org.apache.kafka.streams.processor.internals.StreamsProducer;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import org.apache.kafka.streams.query.Position;
 
 /**
- * Knows which writes of a store are in a committed transaction, from the producer that has sent their records. With
- * exactly-once, Kafka does not report commits to the stores of a running task, and has a commit of a store for failed ones.
+ * Knows which writes of a store are in a committed transaction. With exactly-once, Kafka does not report commits to the stores of
+ * a running task, and has a commit of a store for failed ones. There is one for each store of an active task; those of a thread
+ * share a {@link ProducerWatch}.
  *
- * <p>A producer adds to {@code txn-commit-time-ns-total} when a call to commit has succeeded, and only then; and to
- * {@code txn-abort-time-ns-total} when one to abort has. A write of a store and its record for the changelog are one step of
- * the thread that also commits. Each write looks at both. So if from one look to the next the first has grown, the producer is
- * the same object, and the second has not grown since the first look, then all records that were sent before the first of
- * them are committed, and the last acknowledged offset of the changelog is that of the last write. After an abort, or with
- * another producer, some writes of the store may be in no transaction: nothing is known any more until the store is opened
- * again. An abort that fails is not counted, but then the same producer can commit no more without another one.
+ * <p>Each write looks first. The thread that makes the writes also commits their transactions, so all ends that a look sees
+ * come after the writes before it and none after those that follow. What that says depends on the changelog:
  *
- * <p>A producer without these metrics, as in Kafka's test driver, is not watched.
+ * <ul>
+ *   <li>Its own: a write and its record for the changelog are one step, so the write is in the first transaction that ends
+ *       after it. If that is committed, the last acknowledged offset of the changelog is that of the last write. If it is aborted,
+ *       the store has what the changelog will never have.
+ *   <li>An input of the task, or none: a write has no record, and belongs to the offsets of the input that caused it. Each commit
+ *       of the thread has those of all its tasks. So the next commit after a write has them, whatever was aborted meanwhile:
+ *       a task that must read them again has closed its stores. The offset in an input is that of the last record that has
+ *       written, which the position of the store knows.
+ * </ul>
  *
  * <p>Concurrency: the caller has the lock of the store.
  */
 final class TransactionWatch {
-    private static final Logger LOG = LoggerFactory.getLogger(TransactionWatch.class);
-    private static final String COMMITS = "txn-commit-time-ns-total";
-    private static final String ABORTS = "txn-abort-time-ns-total";
-    /** The way to the producer; null if this Kafka has another one. */
-    private static final Field STREAMS_PRODUCER = streamsProducer();
-    private static final Method KAFKA_PRODUCER = kafkaProducer();
+    private enum Changelog {
+        OWN,
+        INPUT,
+        NONE
+    }
 
     private final RecordCollector collector;
+    private final StreamsProducer thread;
+    private final ProducerWatch producer;
+    private final Changelog kind;
+    /** Null if there is none. */
     private final TopicPartition changelog;
-    private Producer<?, ?> producer;
-    private Metric commits;
-    private Metric aborts;
-    /** What the metrics were at the last look. */
-    private double committed;
-    private double aborted;
-    /** Whether some write may be in no transaction. */
+    /** The number of the last end that concerns no write of the store that is not committed. */
+    private long seen;
+    /** Whether some write may be in no committed transaction, and it will never be known. */
     private boolean isUnsure;
 
-    private TransactionWatch(RecordCollector collector, TopicPartition changelog) {
+    private TransactionWatch(
+            RecordCollector collector, StreamsProducer thread, ProducerWatch producer, Changelog kind, TopicPartition changelog) {
         this.collector = collector;
+        this.thread = thread;
+        this.producer = producer;
+        this.kind = kind;
         this.changelog = changelog;
+        this.seen = producer.look(thread);
     }
 
     /** The collector of the records of the task; null if it is a standby, or has none. */
@@ -62,26 +65,25 @@ final class TransactionWatch {
         return context instanceof RecordCollector.Supplier task ? task.recordCollector() : null;
     }
 
-    /** The watch for the store of an active task; null if there is no producer to watch, or no changelog of its own. */
+    /** The watch for the store of an active task; null if there is no producer to watch. */
     static TransactionWatch of(StateStoreContext context, String store) {
         Object guarantee = context.appConfigs().get(StreamsConfig.PROCESSING_GUARANTEE_CONFIG);
+        RecordCollector collector = collectorOf(context);
+        StreamsProducer thread = ProducerWatch.threadProducer(collector);
         if (!StreamsConfig.EXACTLY_ONCE_V2.equals(guarantee)
-                || !(context instanceof RecordCollector.Supplier active)
+                || thread == null
                 || !(context instanceof InternalProcessorContext<?, ?> task)) {
             return null;
         }
-        String topic = task.changelogFor(store);
-        // An input that serves as the changelog has records of others.
-        if (active.recordCollector() == null || topic == null || !topic.endsWith("-" + store + "-changelog")) {
+        ProducerWatch producer = ProducerWatch.of(thread);
+        if (producer == null) {
             return null;
         }
-        TopicPartition changelog = new TopicPartition(topic, context.taskId().partition());
-        TransactionWatch watch = new TransactionWatch(active.recordCollector(), changelog);
-        return watch.attach(watch.current()) ? watch : null;
-    }
-
-    TopicPartition changelog() {
-        return changelog;
+        String topic = task.changelogFor(store);
+        boolean isOwn = ProcessorContextUtils.changelogFor(context, store, true).equals(topic);
+        Changelog kind = topic == null ? Changelog.NONE : isOwn ? Changelog.OWN : Changelog.INPUT;
+        TopicPartition changelog = topic == null ? null : new TopicPartition(topic, context.taskId().partition());
+        return new TransactionWatch(collector, thread, producer, kind, changelog);
     }
 
     /** The store has writes from before the first look: nothing is known of their transactions. */
@@ -89,28 +91,48 @@ final class TransactionWatch {
         isUnsure = true;
     }
 
-    /**
-     * Whether all writes are committed that were made before the last look. This is the next look; {@code hasUncommitted}: the
-     * store has writes since its last commit.
-     */
-    boolean isCommitted(boolean hasUncommitted) {
-        Producer<?, ?> now = current();
-        if (now != producer) {
-            isUnsure |= hasUncommitted;
-            attach(now);
-        }
-        double commitsNow = value(commits);
-        double abortsNow = value(aborts);
-        // An abort concerns no writes that are committed already.
-        isUnsure |= hasUncommitted && abortsNow != aborted;
-        boolean hasCommitted = commitsNow > committed && !isUnsure;
-        committed = commitsNow;
-        aborted = abortsNow;
-        return hasCommitted;
+    /** Whether Kafka makes commits of the store only when its writes are committed, or before it wipes the task. */
+    boolean mustAgree() {
+        return kind != Changelog.NONE;
     }
 
-    /** The last offset of the changelog that was acknowledged; null if it is not known. */
-    Long acknowledgedOffset() {
+    /**
+     * Looks how the transactions of the store have ended. {@code hasUncommitted}: it has writes since its last commit. Once they
+     * were aborted, each look says so.
+     */
+    End look(boolean hasUncommitted) {
+        long now = producer.look(thread);
+        End end = hasUncommitted ? end() : End.OPEN;
+        if (end == End.ABORTED) {
+            return end;
+        }
+        seen = now;
+        return end;
+    }
+
+    private End end() {
+        if (kind != Changelog.OWN) {
+            return producer.hasCommitAfter(seen) ? End.COMMITTED : End.OPEN;
+        }
+        End end = producer.endAfter(seen);
+        isUnsure |= end == End.EITHER;
+        return isUnsure ? End.EITHER : end;
+    }
+
+    /**
+     * The offset of the last write, for a store whose writes are committed; null if it is not known. {@code before}: those of the
+     * last commit.
+     */
+    Map<TopicPartition, Long> offsets(Position position, Map<TopicPartition, Long> before) {
+        if (kind == Changelog.NONE) {
+            return Map.of();
+        }
+        Long offset = kind == Changelog.OWN ? acknowledged() : read(position, before.get(changelog));
+        return offset == null ? null : Map.of(changelog, offset);
+    }
+
+    /** The last offset of the changelog that was acknowledged. */
+    private Long acknowledged() {
         try {
             return collector.offsets().get(changelog);
         } catch (ConcurrentModificationException race) {
@@ -119,62 +141,9 @@ final class TransactionWatch {
         }
     }
 
-    private boolean attach(Producer<?, ?> now) {
-        producer = now;
-        commits = metric(COMMITS);
-        aborts = metric(ABORTS);
-        committed = value(commits);
-        aborted = value(aborts);
-        return commits != null && aborts != null;
-    }
-
-    private static double value(Metric metric) {
-        return metric == null ? 0 : (double) metric.metricValue();
-    }
-
-    private Metric metric(String name) {
-        if (producer != null) {
-            for (Map.Entry<MetricName, ? extends Metric> metric : producer.metrics().entrySet()) {
-                if (metric.getKey().name().equals(name)) {
-                    return metric.getValue();
-                }
-            }
-        }
-        return null;
-    }
-
-    /** The producer that the task has now. Kafka gives no other access to it. */
-    private Producer<?, ?> current() {
-        if (!(collector instanceof RecordCollectorImpl) || STREAMS_PRODUCER == null || KAFKA_PRODUCER == null) {
-            return null;
-        }
-        try {
-            return (Producer<?, ?>) KAFKA_PRODUCER.invoke(STREAMS_PRODUCER.get(collector));
-        } catch (ReflectiveOperationException | RuntimeException error) {
-            LOG.warn("The producer of a task cannot be watched: more is restored after a kill", error);
-            return null;
-        }
-    }
-
-    private static Field streamsProducer() {
-        try {
-            Field field = RecordCollectorImpl.class.getDeclaredField("streamsProducer");
-            field.setAccessible(true);
-            return field;
-        } catch (ReflectiveOperationException | RuntimeException | LinkageError error) {
-            LOG.warn("The producers of tasks cannot be watched: more is restored after a kill", error);
-            return null;
-        }
-    }
-
-    private static Method kafkaProducer() {
-        try {
-            Method method = StreamsProducer.class.getDeclaredMethod("kafkaProducer");
-            method.setAccessible(true);
-            return method;
-        } catch (ReflectiveOperationException | RuntimeException | LinkageError error) {
-            LOG.warn("The producers of tasks cannot be watched: more is restored after a kill", error);
-            return null;
-        }
+    /** The last offset of the input that has written. A restore does not move the position. */
+    private Long read(Position position, Long restored) {
+        Long written = position.getPartitionPositions(changelog.topic()).get(changelog.partition());
+        return written == null || (restored != null && restored > written) ? restored : written;
     }
 }

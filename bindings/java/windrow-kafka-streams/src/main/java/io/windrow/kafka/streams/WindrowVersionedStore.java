@@ -108,7 +108,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         Objects.requireNonNull(key, "key cannot be null");
         beforeWrite();
         if (timestamp < historyStart()) {
-            write(() -> {});
+            write(this::drop);
             expiredRecords.record(1.0, Metrics.now(context()));
             return PUT_RETURN_CODE_NOT_PUT;
         }
@@ -120,6 +120,7 @@ final class WindrowVersionedStore extends AbstractStore implements VersionedKeyV
         Objects.requireNonNull(key, "key cannot be null");
         beforeWrite();
         if (timestamp < historyStart()) {
+            drop();
             expiredRecords.record(1.0, Metrics.now(context()));
             return null;
         }

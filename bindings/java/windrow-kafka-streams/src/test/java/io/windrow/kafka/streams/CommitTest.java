@@ -207,7 +207,7 @@ class CommitTest {
     /** Kafka commits restoring tasks very often. */
     @Test
     void aCommitWhileRestoringIsPersistedWhenItIsDue() throws IOException {
-        open(Map.of(Settings.PERSIST_INTERVAL, "3600000", Settings.MEMTABLE_BYTES, "65536"));
+        open(Map.of(Settings.PERSIST_INTERVAL, Contexts.A_YEAR, Settings.MEMTABLE_BYTES, "65536"));
         context.restoreWithHeaders("counts", List.of(record(10, "a", "1")));
         store.commit(Map.of(CHANGELOG, 10L));
         assertEquals(10, store.committedOffset(CHANGELOG));
@@ -225,7 +225,7 @@ class CommitTest {
 
     @Test
     void aCommitOfWhatWasProcessedIsPersistedAtOnce() throws IOException {
-        open(Map.of(Settings.PERSIST_INTERVAL, "3600000"));
+        open(Map.of(Settings.PERSIST_INTERVAL, Contexts.A_YEAR));
         put("a", "1");
         store.commit(Map.of(CHANGELOG, 10L));
         assertEquals(10, offsetAfterAKill());
@@ -357,6 +357,23 @@ class CommitTest {
         assertNull(windows.fetch(key("a"), 0));
         windows.put(key("a"), new byte[] {3}, 0);
         assertNull(windows.fetch(key("a"), 0), "a late write is dropped after a restart, too");
+        windows.close();
+    }
+
+    /** A record that came too late is in the changelog, too: a clean restart must not restore it. */
+    @Test
+    void theOffsetOfADroppedWriteCounts() {
+        open();
+        WindowStore<Bytes, byte[]> windows = windows();
+        windows.put(key("a"), new byte[] {2}, 1_000_000);
+        windows.commit(Map.of(CHANGELOG, 1L));
+        windows.close();
+        windows = windows();
+        windows.put(key("a"), new byte[] {3}, 0);
+        windows.commit(Map.of(CHANGELOG, 2L));
+        windows.close();
+        windows = windows();
+        assertEquals(2, windows.committedOffset(CHANGELOG));
         windows.close();
     }
 

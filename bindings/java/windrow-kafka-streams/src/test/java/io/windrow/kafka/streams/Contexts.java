@@ -14,6 +14,9 @@ import org.apache.kafka.test.StreamsTestUtils;
 
 /** A task whose stores are in a folder. */
 final class Contexts {
+    /** As an interval of persists it is so long that no moment of a test is one. */
+    static final String A_YEAR = "31536000000";
+
     private Contexts() {}
 
     static InternalMockProcessorContext<Object, Object> in(File folder) {

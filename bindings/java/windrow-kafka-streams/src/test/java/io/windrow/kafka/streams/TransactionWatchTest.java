@@ -2,6 +2,7 @@ package io.windrow.kafka.streams;
 
 import static io.windrow.kafka.streams.Contexts.key;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.mockito.Mockito.mock;
 
 import java.nio.file.Path;
@@ -20,6 +21,7 @@ import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
+import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.internals.StreamsConfigUtils.ProcessingMode;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.ProcessorTopology;
@@ -37,7 +39,6 @@ class TransactionWatchTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("application-counts-changelog", 0);
     private static final long OFFSET_UNKNOWN = -4;
     private static final int MEMTABLE_BYTES = 64 << 10;
-    private static final String AN_HOUR = "3600000";
 
     @TempDir
     Path folder;
@@ -45,14 +46,18 @@ class TransactionWatchTest {
     /** What the producer of the thread has sent and the broker has acknowledged. */
     private final Map<TopicPartition, Long> acknowledged = new HashMap<>();
     private final MockProducer<byte[], byte[]> producer = producer();
+    private final StreamsProducer thread =
+            new StreamsProducer(producer, ProcessingMode.EXACTLY_ONCE_V2, Time.SYSTEM, new LogContext());
     private final Count commits = new Count("txn-commit-time-ns-total");
     private final Count aborts = new Count("txn-abort-time-ns-total");
+    private String changelog = CHANGELOG.topic();
     private String guarantee = StreamsConfig.EXACTLY_ONCE_V2;
     private boolean hasRace;
     private boolean isStandby;
     /** Each commit that is seen is persisted at once. */
     private String persistInterval = "0";
     private KeyValueStore<Bytes, byte[]> store;
+    private InternalMockProcessorContext<Object, Object> context;
 
     private static MockProducer<byte[], byte[]> producer() {
         return new MockProducer<>(true, null, new ByteArraySerializer(), new ByteArraySerializer());
@@ -87,17 +92,22 @@ class TransactionWatchTest {
         if (store != null) {
             store.close();
         }
+        store = open("counts");
+    }
+
+    private KeyValueStore<Bytes, byte[]> open(String name) {
         Properties properties = StreamsTestUtils.getStreamsConfig();
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "application");
         properties.put(Settings.PERSIST_INTERVAL, persistInterval);
         properties.put(Settings.MEMTABLE_BYTES, String.valueOf(MEMTABLE_BYTES));
-        InternalMockProcessorContext<Object, Object> context = new InternalMockProcessorContext<>(
+        context = new InternalMockProcessorContext<>(
                 folder.toFile(), Serdes.Bytes(), Serdes.ByteArray(), new StreamsConfig(properties)) {
             private final RecordCollector collector = collector(this);
 
             @Override
             public String changelogFor(String store) {
-                return CHANGELOG.topic();
+                return changelog == null ? null : changelog.replace("counts", store);
             }
 
             @Override
@@ -106,15 +116,15 @@ class TransactionWatchTest {
             }
         };
         Contexts.process(context, 0);
-        store = WindrowStores.keyValueStore("counts").get();
-        store.init(context, store);
+        KeyValueStore<Bytes, byte[]> opened = WindrowStores.keyValueStore(name).get();
+        opened.init(context, opened);
+        return opened;
     }
 
     private RecordCollector collector(InternalMockProcessorContext<Object, Object> context) {
         LogContext log = new LogContext();
-        StreamsProducer streams = new StreamsProducer(producer, ProcessingMode.EXACTLY_ONCE_V2, Time.SYSTEM, log);
         return new RecordCollectorImpl(
-                log, new TaskId(0, 0), streams, new DefaultProductionExceptionHandler(), context.metrics(),
+                log, new TaskId(0, 0), thread, new DefaultProductionExceptionHandler(), context.metrics(),
                 mock(ProcessorTopology.class)) {
             @Override
             public Map<TopicPartition, Long> offsets() {
@@ -185,7 +195,7 @@ class TransactionWatchTest {
 
     @Test
     void aTransactionIsNotPersistedBeforeItIsDue() {
-        persistInterval = AN_HOUR;
+        persistInterval = Contexts.A_YEAR;
         open();
         put(1, 100);
         commits.record();
@@ -198,7 +208,7 @@ class TransactionWatchTest {
 
     @Test
     void transactionsArePersistedTogetherWhenTheyFillAMemtable() {
-        persistInterval = AN_HOUR;
+        persistInterval = Contexts.A_YEAR;
         open();
         put(1, MEMTABLE_BYTES / 2);
         commits.record();
@@ -216,7 +226,7 @@ class TransactionWatchTest {
     /** The store has had writes since, at the moment when it is due. */
     @Test
     void nothingIsPersistedBetweenTwoTransactions() {
-        persistInterval = AN_HOUR;
+        persistInterval = Contexts.A_YEAR;
         open();
         put(1, 100);
         commits.record();
@@ -228,7 +238,7 @@ class TransactionWatchTest {
 
     @Test
     void aCommitOfKafkaPersistsAllTransactions() {
-        persistInterval = AN_HOUR;
+        persistInterval = Contexts.A_YEAR;
         open();
         put(1);
         commits.record();
@@ -256,17 +266,17 @@ class TransactionWatchTest {
         assertEquals(1, store.committedOffset(CHANGELOG));
     }
 
-    /** What was aborted stays in the store until it is opened again, and so nothing may be committed. */
+    /** Kafka restores the task then. */
     @Test
-    void nothingIsCommittedAfterAnAbort() {
+    void aWriteAfterAnAbortIsRefused() {
         open();
         put(1);
         commits.record();
         put(2);
         aborts.record();
-        put(3);
+        assertThrows(TaskMigratedException.class, () -> put(3));
         commits.record();
-        put(4);
+        assertThrows(TaskMigratedException.class, () -> put(4));
         store.commit(Map.of(CHANGELOG, 4L));
         open();
         assertEquals("1", contents());
@@ -276,19 +286,134 @@ class TransactionWatchTest {
     /** What was seen committed and not persisted cannot be told from what was aborted. */
     @Test
     void nothingIsPersistedAfterAnAbort() {
-        persistInterval = AN_HOUR;
+        persistInterval = Contexts.A_YEAR;
         open();
         put(1);
         commits.record();
         put(2);
         aborts.record();
-        put(3, 2 * MEMTABLE_BYTES);
-        commits.record();
-        put(4);
-        store.commit(Map.of(CHANGELOG, 4L));
+        store.commit(Map.of(CHANGELOG, 2L));
         open();
         assertEquals("", contents());
         assertEquals(OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+    }
+
+    @Test
+    void anAbortOfOthersIsNoneOfTheStore() {
+        open();
+        put(1);
+        commits.record();
+        store.commit(Map.of(CHANGELOG, 1L));
+        aborts.record();
+        put(2);
+        commits.record();
+        put(3);
+        open();
+        assertEquals("12", contents());
+    }
+
+    /** Nobody knows what came first. */
+    @Test
+    void nothingIsCommittedIfTheOrderOfACommitAndAnAbortIsNotKnown() {
+        open();
+        put(1);
+        aborts.record();
+        commits.record();
+        put(2);
+        commits.record();
+        put(3);
+        store.commit(Map.of(CHANGELOG, 3L));
+        open();
+        assertEquals("", contents());
+    }
+
+    /** A look of another store in between tells the order. */
+    @Test
+    void storesOfAThreadKnowWhatOneOfThemHasSeen() {
+        open();
+        KeyValueStore<Bytes, byte[]> other = open("others");
+        put(1);
+        commits.record();
+        other.put(key("key"), new byte[1]);
+        aborts.record();
+        put(2);
+        assertEquals(1, store.committedOffset(CHANGELOG));
+        assertThrows(TaskMigratedException.class, () -> other.put(key("key"), new byte[1]));
+        other.close();
+    }
+
+    /** A look of one store takes nothing from the others. */
+    @Test
+    void eachStoreSeesEachTransactionWhoeverHasLookedBefore() {
+        open();
+        KeyValueStore<Bytes, byte[]> other = open("others");
+        TopicPartition changelogOfOther = new TopicPartition("application-others-changelog", 0);
+        other.put(key("key 1"), new byte[1]);
+        acknowledged.put(changelogOfOther, 10L);
+        for (int transaction = 1; transaction <= 3; transaction++) {
+            put(transaction);
+            commits.record();
+            put(transaction + 10);
+        }
+        assertEquals(OFFSET_UNKNOWN, other.committedOffset(changelogOfOther));
+        other.put(key("key 2"), new byte[1]);
+        assertEquals(10, other.committedOffset(changelogOfOther));
+        // It has a write of the transaction that is open, and none of those that have ended since.
+        commits.record();
+        acknowledged.put(changelogOfOther, 20L);
+        other.put(key("key 3"), new byte[1]);
+        assertEquals(20, other.committedOffset(changelogOfOther));
+        other.close();
+    }
+
+    /** What its producer had not committed is in no transaction. */
+    @Test
+    void anotherProducerOfTheThreadIsAnAbort() {
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        thread.resetProducer(producer());
+        assertThrows(TaskMigratedException.class, () -> put(3));
+        open();
+        assertEquals("1", contents());
+    }
+
+    /** A write of an input has no record: it counts as soon as a transaction is committed, and all that the task reads with it. */
+    @Test
+    void aStoreOfAnInputTakesTheOffsetsThatItHasRead() {
+        changelog = "input";
+        TopicPartition input = new TopicPartition("input", 0);
+        open();
+        Contexts.process(context, 7);
+        store.put(key("key 1"), new byte[1]);
+        // The task also writes to its input.
+        acknowledged.put(input, 100L);
+        aborts.record();
+        Contexts.process(context, 8);
+        store.put(key("key 2"), new byte[1]);
+        commits.record();
+        Contexts.process(context, 9);
+        store.put(key("key 3"), new byte[1]);
+        store.commit(Map.of(input, 9L));
+        open();
+        assertEquals("12", contents());
+        assertEquals(8, store.committedOffset(input));
+    }
+
+    @Test
+    void aStoreWithoutAChangelogHasItsCommittedTransactions() {
+        changelog = null;
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        open();
+        assertEquals("1", contents());
+        put(2);
+        store.commit(Map.of());
+        open();
+        assertEquals("12", contents());
     }
 
     /** Kafka commits the stores of a task whose transaction has failed, before it wipes the task. */

@@ -139,6 +139,27 @@ class VersionedStoreTest {
         store.close();
     }
 
+    /** What came too late is in the changelog, too: a clean restart must not restore it. */
+    @Test
+    void theOffsetOfADroppedWriteCounts() {
+        VersionedBytesStore store = open(own(), "own");
+        store.put(key("a"), new byte[] {1}, 1_000_000);
+        store.commit(Map.of(CHANGELOG, 1L));
+        store.close();
+        store = open(own(), "own");
+        store.put(key("a"), new byte[] {2}, 0);
+        store.commit(Map.of(CHANGELOG, 2L));
+        store.close();
+        store = open(own(), "own");
+        assertEquals(2, store.committedOffset(CHANGELOG));
+        store.delete(key("a"), 0);
+        store.commit(Map.of(CHANGELOG, 3L));
+        store.close();
+        store = open(own(), "own");
+        assertEquals(3, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
     private static final class ValueAndTimestamps {
         static long timestamp(byte[] bytes) {
             ValueAndTimestamp<byte[]> found = new org.apache.kafka.streams.state.internals.ValueAndTimestampSerde<>(

@@ -30,8 +30,9 @@ public final class Application {
         Arguments arguments = arguments(given);
         // Who reads the log for warnings sees that it has them.
         LoggerFactory.getLogger(Application.class).warn("begins");
+        Properties properties = properties(arguments);
         KafkaStreams streams = new KafkaStreams(
-                Topologies.of(arguments.text("topology"), arguments.number("copies")), properties(arguments));
+                Topologies.of(arguments.text("topology"), arguments.number("copies"), properties), properties);
         Restores restores = new Restores();
         streams.setGlobalStateRestoreListener(restores);
         streams.setUncaughtExceptionHandler(error -> {
@@ -56,6 +57,7 @@ public final class Application {
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
+        properties.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.REUSE_KTABLE_SOURCE_TOPICS);
         properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, arguments.number("threads"));
         properties.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, arguments.number("standbys"));
         properties.put(StreamsConfig.STATE_CLEANUP_DELAY_MS_CONFIG, Duration.ofDays(1).toMillis());

@@ -9,7 +9,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
@@ -69,19 +71,48 @@ final class Cluster implements AutoCloseable {
 
     /** All committed records of a topic. */
     List<ConsumerRecord<String, String>> read(String topic) {
-        Map<String, Object> settings = Map.of("bootstrap.servers", address(), "isolation.level", "read_committed");
         List<ConsumerRecord<String, String>> records = new ArrayList<>();
-        try (var consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-            List<TopicPartition> all = consumer.partitionsFor(topic).stream()
-                    .map(it -> new TopicPartition(topic, it.partition())).toList();
+        read(List.of(topic), Map.of(), records::add);
+        return records;
+    }
+
+    /** The ends of topics at this moment. */
+    Map<TopicPartition, Long> ends(List<String> topics) {
+        try (var consumer = consumer()) {
+            return consumer.endOffsets(partitions(topics));
+        }
+    }
+
+    /** Gives all committed records of topics up to now; of a partition that is in {@code from}, those from an offset on. */
+    void read(List<String> topics, Map<TopicPartition, Long> from, Consumer<ConsumerRecord<String, String>> reader) {
+        try (var consumer = consumer()) {
+            List<TopicPartition> all = partitions(topics);
             consumer.assign(all);
-            consumer.seekToBeginning(all);
+            all.forEach(it -> consumer.seek(it, from.getOrDefault(it, 0L)));
             Map<TopicPartition, Long> ends = consumer.endOffsets(all);
             while (all.stream().anyMatch(it -> consumer.position(it) < ends.get(it))) {
-                consumer.poll(Duration.ofMillis(200)).forEach(records::add);
+                consumer.poll(Duration.ofMillis(200)).forEach(reader);
             }
         }
-        return records;
+    }
+
+    private KafkaConsumer<String, String> consumer() {
+        Map<String, Object> settings = Map.of("bootstrap.servers", address(), "isolation.level", "read_committed");
+        return new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
+    }
+
+    private List<TopicPartition> partitions(List<String> topics) {
+        List<TopicPartition> all = new ArrayList<>();
+        topics.forEach(topic -> IntStream.range(0, partitions).forEach(it -> all.add(new TopicPartition(topic, it))));
+        return all;
+    }
+
+    /** Removes the topics whose names begin so. */
+    void deleteTopics(String beginning) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", address()))) {
+            List<String> names = admin.listTopics().names().get().stream().filter(it -> it.startsWith(beginning)).toList();
+            admin.deleteTopics(names).all().get();
+        }
     }
 
     /** The last value of each key. */

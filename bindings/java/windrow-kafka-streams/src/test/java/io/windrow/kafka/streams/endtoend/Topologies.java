@@ -1,6 +1,7 @@
 package io.windrow.kafka.streams.endtoend;
 
 import java.time.Duration;
+import java.util.Properties;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -16,7 +17,7 @@ import org.apache.kafka.streams.kstream.TimeWindows;
  * events with that of the counts: five stores. {@code all} does that, and
  *
  * <ul>
- *   <li>joins a table of orders with a table of customers by a foreign key;
+ *   <li>joins a table of orders with a table of customers by a foreign key; that of customers has its input as its changelog;
  *   <li>joins each event with the orders of the same key that are near it in time;
  *   <li>asks a versioned store what a key was some time ago.
  * </ul>
@@ -45,7 +46,8 @@ final class Topologies {
 
     private Topologies() {}
 
-    static Topology of(String name, int copies) {
+    /** The settings of the application say that an input of a table serves as its changelog. */
+    static Topology of(String name, int copies, Properties settings) {
         Topologies topology = new Topologies();
         KStream<String, String> events = topology.builder.stream(EVENTS);
         for (int copy = 0; copy < copies; copy++) {
@@ -53,12 +55,12 @@ final class Topologies {
         }
         if (name.equals("all")) {
             KStream<String, String> orders = topology.builder.stream(ORDERS);
-            KStream<String, String> customers = topology.builder.stream(CUSTOMERS);
+            KTable<String, String> customers = topology.builder.table(CUSTOMERS);
             for (int copy = 0; copy < copies; copy++) {
                 topology.join(copy, events, orders, customers);
             }
         }
-        return topology.builder.build();
+        return topology.builder.build(settings);
     }
 
     private void count(int copy, KStream<String, String> events) {
@@ -73,10 +75,9 @@ final class Topologies {
         to(JOINED, copy, last.join(counts, (value, count) -> value + " of " + count).toStream());
     }
 
-    private void join(int copy, KStream<String, String> events, KStream<String, String> orders, KStream<String, String> customers) {
+    private void join(int copy, KStream<String, String> events, KStream<String, String> orders, KTable<String, String> customers) {
         KTable<String, String> left = orders.toTable();
-        KTable<String, String> right = customers.toTable();
-        to(FOREIGN, copy, left.join(right, Topologies::customer, (order, customer) -> order + " for " + customer).toStream());
+        to(FOREIGN, copy, left.join(customers, Topologies::customer, (order, customer) -> order + " for " + customer).toStream());
         KStream<String, String> pairs = events.join(
                 orders, Topologies::pair, JoinWindows.ofTimeDifferenceAndGrace(NEAR, GRACE_OF_STREAMS));
         to(PAIRS, copy, pairs.map((key, pair) -> KeyValue.pair(pair, "1")));

@@ -1,12 +1,14 @@
 //! Filters on real trees: their bits are within the budget, and false-positive reads match the allocated rates. They
 //! are fewer than with the same bits for every file.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
-
 use windrow::{Db, FilterAllocation, Keyspace, KeyspaceOptions, Options, SegmentLimit, Stats};
+use windrow_sim::{SimDisk, SteppedRuntime};
+
+use crate::common::{on, open};
 
 const KEYS: u64 = 100_000;
 
+/// On a disk of its own. Jobs run one after the other, so the tree does not depend on their speed.
 fn options(
     bits_per_key: f64,
     allocation: FilterAllocation,
@@ -21,7 +23,7 @@ fn options(
     options.keyspace.bits_per_key = bits_per_key;
     options.keyspace.filter_allocation = allocation;
     options.keyspace.segment_limit = segment_limit;
-    options
+    on(options, &SimDisk::new(), &SteppedRuntime::new(1))
 }
 
 /// A written key. The key after it is absent.
@@ -104,16 +106,9 @@ impl Cost {
     }
 }
 
-/// The cost after a load in random order. Each part is less than a memtable and is compacted before the next
-/// part, so the tree hardly depends on the speed of compactions.
+/// The cost after a load in random order.
 fn loaded(bits_per_key: f64, allocation: FilterAllocation, segment_limit: SegmentLimit) -> Cost {
-    let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(
-        folder.path(),
-        options(bits_per_key, allocation, segment_limit),
-    )
-    .unwrap();
-    let keyspace = db.keyspace("filters").unwrap();
+    let (db, keyspace) = open(options(bits_per_key, allocation, segment_limit));
     let numbers: Vec<u64> = shuffled().collect();
     for numbers in numbers.chunks(1_500) {
         fill(&keyspace, numbers.iter().copied());
@@ -156,13 +151,11 @@ fn absent_keys_cost_the_allocated_rates_and_less_than_one_rate_for_all() {
 #[test]
 fn files_after_a_trivial_move_have_filters_like_others() {
     for bits in [2.0, 5.0, 10.0] {
-        let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(
-            folder.path(),
-            options(bits, FilterAllocation::Monkey, SegmentLimit::Scaled),
-        )
-        .unwrap();
-        let keyspace = db.keyspace("filters").unwrap();
+        let (db, keyspace) = open(options(
+            bits,
+            FilterAllocation::Monkey,
+            SegmentLimit::Scaled,
+        ));
         fill(&keyspace, 0..KEYS);
         db.flush().unwrap();
         db.wait_idle().unwrap();
@@ -177,13 +170,8 @@ fn files_after_a_trivial_move_have_filters_like_others() {
 
 #[test]
 fn filters_follow_a_growing_tree() {
-    let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(
-        folder.path(),
-        options(8.0, FilterAllocation::Monkey, SegmentLimit::Scaled),
-    )
-    .unwrap();
-    let keyspace = db.keyspace("filters").unwrap();
+    let options = options(8.0, FilterAllocation::Monkey, SegmentLimit::Scaled);
+    let (db, keyspace) = open(options.clone());
     let mut deepest = 0;
     let numbers: Vec<u64> = shuffled().collect();
     for (part, numbers) in numbers.chunks(10_000).enumerate() {
@@ -198,11 +186,6 @@ fn filters_follow_a_growing_tree() {
     // A database that is opened again has the same allocation.
     drop(keyspace);
     db.close().unwrap();
-    let db = Db::open(
-        folder.path(),
-        options(8.0, FilterAllocation::Monkey, SegmentLimit::Scaled),
-    )
-    .unwrap();
-    let keyspace = db.keyspace("filters").unwrap();
+    let (db, keyspace) = open(options);
     cost(&db, &keyspace).check("opened again", 8.0);
 }
