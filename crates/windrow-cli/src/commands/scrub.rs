@@ -23,6 +23,9 @@ closed logs once, and compares their checksums. Damaged files are listed, each w
 it and what to do next. With --backups, that names the newest backup which has the whole file. The exit \
 code is 3 if there is any damage, and 2 if a file could not be checked.
 
+It notes nothing: one that was interrupted begins anew. Without a writer beside it, the database cannot be \
+opened for writing until it ends.
+
 The page cache stays as it is, and files in it are not read from the device. To compare also counts and \
 references, use verify.
 

@@ -28,7 +28,8 @@ impl Table {
         check_value: &mut CheckValue<'_>,
     ) -> Result<Option<u64>> {
         for (number, segment) in self.segments.iter().enumerate() {
-            if segment.index.data_end() <= from {
+            // A step may have ended with the last block: then the references are left.
+            if segment.index.data_end() < from {
                 continue;
             }
             let mut blocks = ReadAhead::new(self, number);

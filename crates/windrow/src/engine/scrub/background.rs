@@ -6,6 +6,7 @@
 //!
 //! Concurrency: a worker claims the slot, so one step is done at a time. A close waits for it, as for a job.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::{Access, Engine, Pass, ProgressFile, READ_AHEAD_BYTES, Step};
@@ -18,7 +19,8 @@ const BYTES_PER_SECOND: u64 = 1 << 20;
 /// The rest after a step, in multiples of the time that it took (I1).
 const REST_FACTOR: u32 = 9;
 
-/// The first look comes so long after the open, so that a database that is closed soon does not see one.
+/// The first look comes so long after the open, so that a database that is closed soon does not see one; and the next one
+/// after a panic.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The time between two looks at least.
@@ -58,12 +60,22 @@ impl Engine {
         };
         let began = runtime.now();
         let pass = slot.lock().pass.take();
-        let mut pass = pass.unwrap_or_else(|| self.background_pass());
-        let bytes = self.scrub_if_late(&mut pass);
+        // Also a panic outside of the check, as of a file system at the note, must not end the worker.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let mut pass = pass.unwrap_or_else(|| self.background_pass());
+            let bytes = self.scrub_if_late(&mut pass);
+            (pass, bytes)
+        }));
         let now = runtime.now();
-        let due = now.saturating_add(rest_after(bytes, now.saturating_sub(began)));
+        let (pass, bytes, rest) = match outcome {
+            Ok((pass, bytes)) => {
+                let rest = rest_after(bytes, now.saturating_sub(began));
+                (Some(pass), bytes, rest)
+            }
+            Err(_) => (None, 0, FIRST_PAUSE),
+        };
         let mut slot = slot.lock();
-        (slot.pass, slot.due) = (Some(pass), Some(due));
+        (slot.pass, slot.due) = (pass, Some(now.saturating_add(rest)));
         drop(slot);
         running.end_unchanged();
         bytes > 0

@@ -233,8 +233,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether `file` is still part of the database.
+    /// Whether `file` is still part of the database. A log that was let go may be in the chain for a moment.
     fn is_in_use(&self, file: &ScrubFile) -> bool {
+        if let ScrubFile::Log(number, _) = file {
+            return self.is_log_named(*number);
+        }
         let files = self.scrub_files();
         files.iter().any(|it| it.number() == file.number())
     }
