@@ -11,7 +11,7 @@ impl Db {
     ///
     /// If the database is open for writing, a call that was interrupted, by a close or a crash, has left a note in the folder,
     /// and the next call within a day of its begin goes on from there, and over the files that have come since. What was added
-    /// meanwhile to a file that was checked is left to the call after it. It begins with the files that were found damaged, so
+    /// meanwhile to a file that was checked is left to the call after it. It ends with the files that were found damaged, so
     /// that its report has them. Reads, writes and compactions continue meanwhile. The page
     /// cache stays as it is, and what it holds is checked instead of the device.
     ///

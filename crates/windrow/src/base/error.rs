@@ -58,8 +58,10 @@ pub enum ErrorKind {
 const REPAIR: &str =
     "restore a backup, or save all that is sound in a new database by windrow repair";
 
-/// The codes of a device that cannot read what is there.
-#[cfg(unix)]
+/// The codes of a device, or of a file system with checksums, that cannot read what is there.
+#[cfg(target_os = "linux")]
+const DEVICE_FAILURES: [i32; 4] = [libc::EIO, libc::ENODATA, libc::EBADMSG, libc::EUCLEAN];
+#[cfg(all(unix, not(target_os = "linux")))]
 const DEVICE_FAILURES: [i32; 1] = [libc::EIO];
 /// `ERROR_CRC` and `ERROR_IO_DEVICE`.
 #[cfg(not(unix))]

@@ -77,8 +77,12 @@ impl FileName {
 
     /// Whether it is only for people and other programs, or notes how far a scrub is: nothing of the database depends on it.
     pub(crate) fn is_for_people(self) -> bool {
-        use FileName::{JobLog, OldJobLog, Scrub, ScrubByHand, Status};
-        matches!(self, JobLog | OldJobLog | Status | Scrub | ScrubByHand)
+        matches!(self, Self::JobLog | Self::OldJobLog | Self::Status) || self.is_scrub_note()
+    }
+
+    /// Whether it notes how far a scrub is.
+    pub(crate) fn is_scrub_note(self) -> bool {
+        matches!(self, Self::Scrub | Self::ScrubByHand)
     }
 
     /// The number in the name.

@@ -2,7 +2,8 @@
 //!
 //! A pass checks each file once that was there when it began, the oldest first: files have ascending numbers, so those that
 //! were not checked for longest come first, and one number says how far the pass is. What is written later is for the next
-//! pass. A pass that was interrupted begins with the files in which it has found damage, so that it knows of them again.
+//! pass. A pass that was interrupted ends with the files in which it has found damage, so that it knows of them again, and so
+//! that they keep no other file from its turn.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub(crate) struct ScrubPass {
     pub(crate) checked: u64,
     /// The files in which damage was found, or that were left out.
     pub(crate) damaged: BTreeSet<FileNumber>,
-    /// Files that are checked once more, before others.
+    /// Files that are checked once more, after all others.
     pub(crate) again: BTreeSet<FileNumber>,
 }
 
@@ -81,7 +82,7 @@ impl ScrubPass {
             let current = self.current.filter(|(current, _)| *current == file);
             let offset = current.map_or(0, |(_, offset)| offset);
             left = left.saturating_add(bytes.saturating_sub(offset));
-            let rank = (current.is_none(), !is_again, file);
+            let rank = (current.is_none(), is_again, file);
             if first.is_none_or(|(least, _)| rank < least) {
                 first = Some((rank, offset));
             }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_that_goes_on_begins_with_the_damaged_files() {
+    fn a_pass_that_goes_on_ends_with_the_damaged_files() {
         let mut pass = ScrubPass::new(at(5), FileNumber(20));
         for file in [3, 7] {
             pass.damaged.insert(FileNumber(file));
@@ -164,13 +165,13 @@ mod tests {
         // The file that was begun is ended first.
         assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((9, 50, 350)));
         pass.note(FileNumber(9), None, 50);
-        assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((3, 0, 300)));
+        assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((11, 0, 300)));
+        pass.note(FileNumber(11), None, 100);
+        assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((3, 0, 200)));
         pass.note(FileNumber(3), Some(30), 30);
-        assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((3, 30, 270)));
+        assert_eq!(next(&pass, &[3, 7, 9, 11]), Some((3, 30, 170)));
         pass.note(FileNumber(3), None, 70);
         // The other one is gone.
-        assert_eq!(next(&pass, &[3, 9, 11]), Some((11, 0, 100)));
-        pass.note(FileNumber(11), None, 100);
         assert_eq!(next(&pass, &[3, 9, 11]), None);
     }
 

@@ -3,9 +3,10 @@
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
 //! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush;
 //! allocate filter bits that an open has left; seal value logs; prepare the next log, or mark an idle one; write what
-//! gets have folded; compact or collect garbage. If none is due, it does a step of a [scrub](super::scrub). With two or more workers, one never compacts, so a flush never waits
-//! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
-//! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
+//! gets have folded; compact or collect garbage. If none is due, it does a step of a [scrub](super::scrub). With two or
+//! more workers, one never compacts, so a flush never waits for a long compaction. Compactions and garbage collections take
+//! turns. The policy picks the compactions. This module claims their inputs, so that no two jobs conflict, and releases them
+//! at the end of the job.
 //!
 //! A job that fails leaves the tree unchanged. The engine keeps its error, and jobs of its kind pause for a while
 //! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once, and

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::files::Way;
 use crate::backup::Backups;
 use crate::engine::Engine;
 use crate::manifest::names::FileName;
@@ -24,11 +25,14 @@ impl Engine {
         let is_whole = |bytes: Vec<u8>| {
             let copy: Arc<dyn Vfs> = Arc::new(OneFile(Arc::new(Bytes(bytes))));
             let place = self.place_in(&copy, Path::new(""));
-            let checked = self.check_file(file, &place, 0, &mut |_| {
-                self.check_cancelled()?;
-                Ok(true)
-            });
-            checked.is_ok()
+            let mut way = Way {
+                pass: &mut |_| {
+                    self.check_cancelled()?;
+                    Ok(true)
+                },
+                elsewhere: &mut Err,
+            };
+            self.check_file(file, &place, 0, &mut way).is_ok()
         };
         backups.newest_copy(name, &is_whole).ok().flatten()
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, Result};
+use crate::base::{Error, FileNumber, Result};
 use crate::engine::Engine;
 use crate::engine::admin::verify::{check_log, open_passing};
 use crate::manifest::names::FileName;
@@ -56,6 +56,14 @@ impl ScrubFile {
             Self::Log(_, length) => *length,
         }
     }
+}
+
+/// How a file is checked.
+pub(super) struct Way<'a> {
+    /// Told how many bytes more were checked; says whether to go on.
+    pub(super) pass: &'a mut PassBytes<'a>,
+    /// Told what was met in a transient log that the file leads to; an error ends the check.
+    pub(super) elsewhere: &'a mut dyn FnMut(Error) -> Result<()>,
 }
 
 /// Where a file is read.
@@ -127,22 +135,23 @@ impl Engine {
         }
     }
 
-    /// Checks `file` in `place` from `offset` on, as long as `pass` wants it. Returns the offset to go on from; `None` at the
-    /// end.
+    /// Checks `file` in `place` from `offset` on, as long as `way.pass` wants it. Returns the offset to go on from;
+    /// `None` at the end.
     ///
     /// # Errors
-    /// The first damage; `Io`; those of `pass`.
+    /// The first damage of the file; `Io`; those of `way`.
     pub(super) fn check_file(
         &self,
         file: &ScrubFile,
         place: &Place<'_>,
         offset: u64,
-        pass: &mut PassBytes<'_>,
+        way: &mut Way<'_>,
     ) -> Result<Option<u64>> {
         let folder = (&**place.vfs, place.directory);
+        let pass = &mut way.pass;
         match file {
             ScrubFile::Table(table, version) => {
-                self.check_table_from(&table.meta, version, place, (offset, pass))
+                self.check_table_from(&table.meta, version, place, (offset, way))
             }
             ScrubFile::Values(values) => check_checksums(folder, &values.meta, offset, pass),
             ScrubFile::DiscardList(list) => {
@@ -158,8 +167,9 @@ impl Engine {
         meta: &FileMeta,
         version: &Version,
         place: &Place<'_>,
-        (offset, pass): (u64, &mut PassBytes<'_>),
+        (offset, way): (u64, &mut Way<'_>),
     ) -> Result<Option<u64>> {
+        let Way { pass, elsewhere } = way;
         // An open reads all metadata but index partitions and lists. The first step of a file checks them; later ones read the
         // ends of the segments again.
         let filters = TableFilters {
@@ -178,9 +188,11 @@ impl Engine {
             if !place.is_database {
                 return Ok(());
             }
+            self.check_cancelled()?;
             let found = version.values().resolve(pointer)?;
             value_bytes.set(value_bytes.get() + found.pointer.record_bytes);
-            found.read(&mut values, key).map(drop)
+            let read = found.read(&mut values, key).map(drop);
+            read.or_else(&mut *elsewhere)
         };
         let mut pass = |block_bytes: u64| pass(block_bytes + value_bytes.take());
         table.check_checksums(offset, &mut pass, &mut check_value)

@@ -2,7 +2,8 @@
 //! has hit. A scrub does less than [`verify`](Engine::verify), which also compares order, counts and references, and in
 //! pieces.
 //!
-//! A pass is a sequence of steps of about [`STEP_BYTES`]; [`ScrubPass`] decides what is next. The files: [`background`],
+//! A pass is a sequence of steps, which end with the block or the record that reaches [`STEP_BYTES`]; [`ScrubPass`] decides
+//! what is next. The files: [`background`],
 //! the steps that workers do, and [`by_hand`], those of [`Db::scrub`](crate::Db::scrub); [`files`](self::files), what is
 //! checked and how; [`progress`], how far a pass is, over closes and crashes; [`copies`](self::copies), whole copies in
 //! backups; [`report`], what a caller sees.
@@ -13,6 +14,8 @@
 //! - I3: Between two steps nothing is held: no version, no file, no lock.
 //! - I4: What fails for another reason than damage is tried again, [`TRIES`] times in all. A step that failed is not noted.
 //!   Then the pass leaves out the file and says so.
+//! - I5: A note can be left from another database in the same folder: damage that is met where it says that a check is to go
+//!   on is damage if a check from the begin of the file meets it, too.
 //!
 //! Concurrency: one step in the background at a time, whoever takes it out of its slot. Scrubs by hand have their own passes,
 //! and one note: the last to write it wins, and what it notes was checked.
@@ -35,7 +38,7 @@ use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::policy::ScrubPass;
 use background::Slot;
-use files::ScrubFile;
+use files::{ScrubFile, Way};
 use progress::ProgressFile;
 use report::ScrubDamage;
 
@@ -86,6 +89,8 @@ struct Pass {
     file: Option<FileName>,
     /// How often its check has failed.
     failures: u32,
+    /// Whether the next check begins at an offset that a note has.
+    is_at_noted_offset: bool,
 }
 
 /// What a step has done.
@@ -104,6 +109,7 @@ struct Step {
 impl Pass {
     fn new(state: ScrubPass, note: Option<ProgressFile>) -> Self {
         Self {
+            is_at_noted_offset: state.current.is_some(),
             state,
             note,
             reported: BTreeSet::new(),
@@ -205,19 +211,20 @@ impl Engine {
                 pass.failures = 0;
             }
             pass.file = Some(file.name());
+            let is_at_noted_offset = std::mem::take(&mut pass.is_at_noted_offset);
             let before = step.bytes;
-            let checked = self.check_file(file, &self.own_place(), next.offset, &mut |more| {
-                step.bytes += more;
-                self.check_cancelled()?;
-                Ok(cost + (step.bytes - before) < STEP_BYTES)
-            });
+            let checked = self.check_step_of(file, next.offset, pass, (step, cost));
             let goes_on_at = match checked {
                 Err(error) if self.is_in_use(file) => {
                     if error.kind() != ErrorKind::Corruption {
                         return Err(error);
                     }
-                    step.found.push((file.name(), error));
-                    None
+                    if is_at_noted_offset {
+                        Some(0) // The note may be about another file (I5).
+                    } else {
+                        step.found.push((file.name(), error));
+                        None
+                    }
                 }
                 // Whoever has removed the file meanwhile needs it no more (I2).
                 checked => checked.unwrap_or_default(),
@@ -231,6 +238,40 @@ impl Engine {
         }
         step.is_news = true;
         Ok(())
+    }
+
+    /// Checks `file` from `offset` on until the step, which has cost `cost` so far, is long enough. Damage in the transient logs
+    /// that it leads to is added to the step.
+    fn check_step_of(
+        &self,
+        file: &ScrubFile,
+        offset: u64,
+        pass: &Pass,
+        (step, cost): (&mut Step, u64),
+    ) -> Result<Option<u64>> {
+        let Step { bytes, found, .. } = step;
+        let before = *bytes;
+        let is_last_try = pass.failures + 1 >= TRIES;
+        let mut way = Way {
+            pass: &mut |more| {
+                *bytes += more;
+                self.check_cancelled()?;
+                Ok(cost + (*bytes - before) < STEP_BYTES)
+            },
+            elsewhere: &mut |error| {
+                let is_damage = error.kind() == ErrorKind::Corruption
+                    || is_last_try && error.is_device_failure();
+                if !is_damage {
+                    return Err(error);
+                }
+                // Many values of one file may be damaged.
+                if !found.iter().any(|(_, it)| it.file() == error.file()) {
+                    found.push((file.name(), error));
+                }
+                Ok(())
+            },
+        };
+        self.check_file(file, &self.own_place(), offset, &mut way)
     }
 
     /// Whether `file` is still part of the database. A log that was let go may be in the chain for a moment.

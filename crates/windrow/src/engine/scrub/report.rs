@@ -50,7 +50,7 @@ pub struct ScrubDamage {
     pub file: String,
     /// What is wrong with it.
     pub error: Error,
-    /// The newest backup that has the whole file.
+    /// The newest backup that has the whole file, of those that can be read. Files over a GiB are not looked for.
     pub backup: Option<u64>,
 }
 
