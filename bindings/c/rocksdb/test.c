@@ -359,6 +359,17 @@ static void use_locking_transactions(void) {
   check();
   check_transaction(transaction, "a", "2,m");
   check_transaction(transaction, "b", NULL);
+  {
+    const char* keys[] = {"a", "b"};
+    size_t lengths[] = {1, 1};
+    char* values[2];
+    size_t value_lengths[2];
+    char* errors[2];
+    rocksdb_transaction_multi_get(transaction, reads, 2, keys, lengths, values, value_lengths, errors);
+    CHECK(errors[0] == NULL && errors[1] == NULL);
+    check_value(values[0], value_lengths[0], "2,m");
+    check_value(values[1], value_lengths[1], NULL);
+  }
   iterator = rocksdb_transaction_create_iterator(transaction, reads);
   rocksdb_iter_seek_to_first(iterator);
   check_entry(iterator, "a", "2,m");

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, RegionBytes, Vfs};
-use windrow::{BlockSource, Cursor, Db, ErrorKind, Keyspace, Options};
+use windrow::{BlockSource, Cursor, Db, ErrorKind, Keyspace, MediumInPlace, Options};
 
 use common::Random;
 
@@ -350,7 +350,9 @@ fn a_scan_asks_for_as_many_values_as_recent_scans_have_read() {
         let vfs = ColdVfs::cold();
         // Values of 400 bytes are in a value log, in the order of these writes.
         let mixed = |number| number * 179 % COUNT;
-        let options = options(&vfs, BlockSource::Buffered);
+        let mut options = options(&vfs, BlockSource::Buffered);
+        // Reads that pay for a compaction would put the values of 200 bytes in place.
+        options.keyspace.medium_in_place = MediumInPlace::Never;
         let (db, map, _) = filled(folder.path(), options, length, COUNT, mixed);
         let mut random = Random(7);
         let mut scan = |values: u64| {

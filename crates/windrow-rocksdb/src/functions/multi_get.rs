@@ -145,7 +145,7 @@ fn at_one_state<R>(
     options: Option<&ReadOptions>,
     read: impl FnOnce(&ReadOptions) -> R,
 ) -> R {
-    with_options(options, |options| match check(database) {
+    with_options(options, |options| match database {
         Some(database) => database.at_one_state(options, read),
         None => read(options),
     })
@@ -159,7 +159,7 @@ unsafe fn of_database(
     keys: Keys<'_>,
     outputs: Outputs<'_>,
 ) {
-    at_one_state(database, options, |options| {
+    at_one_state(check(database), options, |options| {
         // SAFETY: the caller promises the arrays.
         unsafe {
             read(keys, outputs, |place, key| {
@@ -261,7 +261,7 @@ unsafe extern "C" fn rocksdb_batched_multi_get_cf(
     let values = unsafe { outputs(values, count) };
     // SAFETY: see above.
     let errors = unsafe { outputs(errors, count) };
-    at_one_state(database, options, |options| {
+    at_one_state(check(database), options, |options| {
         for position in 0..errors.len().max(values.len()) {
             let found = guard(|| {
                 // SAFETY: see above.

@@ -77,6 +77,8 @@ fn reads_of_a_hot_key_fold_few_operands() {
     for _ in 0..WRITES {
         map.merge("hot", 1_u64.to_le_bytes()).unwrap();
     }
+    // Flushes and compactions fold, too.
+    db.wait_idle().unwrap();
     operands.store(0, Ordering::Relaxed);
     for _ in 0..WRITES {
         assert_eq!(number(map.get("hot").unwrap()), 2 * WRITES);

@@ -180,8 +180,9 @@ abstract class AbstractStore implements StateStore {
      *
      * <p>Kafka lets a task live on if the transaction of its thread is aborted because of another task, in the middle of a
      * rebalance. Then the inputs of the aborted transaction count as read with the next one. What Kafka does when a thread has lost
-     * all its tasks is right for that: it aborts, restores all, and reads what was not committed again. A corrupted task would
-     * be wrong: Kafka commits the transaction of the others first, and in it half of what this task does now.
+     * all its tasks is right for that, unless the next transaction is committed already: it aborts, restores all, and reads what was
+     * not committed again. A corrupted task would be wrong: Kafka commits the transaction of the others first, and in it half of
+     * what this task does now.
      */
     final void beforeWrite() {
         checkOpen();
