@@ -49,6 +49,8 @@ type Options struct {
 	ChangeRetentionIdle time.Duration
 	// ScrubInterval is how often a mapped block is verified again. Default an hour.
 	ScrubInterval time.Duration
+	// FullScrubInterval is the time in which background work checks all files once. Default 30 days; negative: never.
+	FullScrubInterval time.Duration
 	// NoLog keeps no log: writes cost less, and only [DB.Persist] makes them durable. Whatever ends the process, even a
 	// close, the next open finds the database as it was at the last one.
 	NoLog bool
@@ -217,6 +219,7 @@ func (options *Options) settings() (set settings) {
 	set.orElse("change_retention_bytes", options.ChangeRetentionBytes, "0")
 	set.duration("change_retention_idle", options.ChangeRetentionIdle)
 	set.duration("scrub_interval", options.ScrubInterval)
+	set.durationOr("full_scrub_interval", options.FullScrubInterval, "0")
 	set.orElse("job_log_bytes", options.JobLogBytes, "0")
 	set.durationOr("status_interval", options.StatusInterval, "0")
 	set.orElse("latency_interval", int64(options.LatencyInterval), "0")

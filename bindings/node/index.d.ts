@@ -546,6 +546,9 @@ export interface OpenOptions extends AbstractOpenOptions {
   /** After how many seconds a block in memory is verified again. */
   scrubInterval?: number | undefined
 
+  /** In how many seconds background work checks all files once; 0 for never. */
+  fullScrubInterval?: number | undefined
+
   /**
    * Whether writes go to a log. Without it they cost less, and only `persist()` makes them durable: whatever ends the process,
    * even a close, the next open finds the database as it was at the last `persist()`.

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     advise, backup, changes, checkpoint, compact, dump, explain, keyspaces, load, log, point,
-    prepared, repair, scan, serve, shell, simulate, stats, top, values, verify,
+    prepared, repair, scan, scrub, serve, shell, simulate, stats, top, values, verify,
 };
 use crate::demo;
 
@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Consumers(changes::ConsumersArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
+    /// Compare the checksums of all files, slowly if need be, and name whole copies in backups
+    Scrub(scrub::ScrubArgs),
     /// Write what is sound of a damaged database to a new one
     Repair(repair::RepairArgs),
     /// Write the memtables to tables

@@ -184,6 +184,7 @@ const OF_DATABASES: &[Setter<Options>] = options! { |options: Options, value|
     "change_retention_bytes": change_retention.bytes = value.whole()?,
     "change_retention_idle": change_retention.idle = value.duration()?,
     "scrub_interval": scrub_interval = value.duration()?,
+    "full_scrub_interval": full_scrub_interval = value.duration()?,
     "job_log_bytes": job_log_bytes = value.whole()?,
     "status_interval": status_interval = value.duration()?,
     "latency_interval": latency_interval = u32::try_from(value.whole()?).unwrap_or(u32::MAX),

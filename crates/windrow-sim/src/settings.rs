@@ -160,12 +160,13 @@ impl Setting {
     }
 }
 
-/// `options` without job log, status file and latencies. Then only the database itself uses the disk and the clock, and
+/// `options` without job log, status file, latencies and scrubs. Then only the database itself uses the disk and the clock, and
 /// a test of crashes or faults spends its steps on it.
 #[must_use]
 pub fn unobserved(mut options: Options) -> Options {
     options.job_log_bytes = 0;
     options.status_interval = Duration::ZERO;
+    options.full_scrub_interval = Duration::ZERO;
     options.latency_interval = 0;
     options
 }

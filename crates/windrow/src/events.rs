@@ -93,7 +93,7 @@ pub enum Event {
     /// A job has failed and will be tried again. If the database is poisoned, no job is.
     #[non_exhaustive]
     JobFailed {
-        /// The job: `flush`, `compaction`, `garbage_collection`, or `other`.
+        /// The job: `flush`, `compaction`, `garbage_collection`, `scrub`, or `other`.
         job: &'static str,
         /// The keyspace, if it is a compaction or a garbage collection.
         keyspace: Option<String>,
@@ -206,6 +206,16 @@ pub enum Event {
     ConsumerFellBehind {
         /// Its name.
         consumer: String,
+    },
+    /// A scrub has found a file that is damaged, or that the device cannot read. A pass reports a file once.
+    #[non_exhaustive]
+    DamageFound {
+        /// The name of the file.
+        file: String,
+        /// The first damage in it, with its offset, and what to do next.
+        damage: String,
+        /// The newest backup that has the whole file, if [`Db::scrub`](crate::Db::scrub) has found one.
+        backup: Option<u64>,
     },
     /// The disk is full. Writes or background work fail.
     NoSpace,

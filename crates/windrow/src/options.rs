@@ -93,6 +93,10 @@ pub struct Options {
     /// A mapped block is verified again at its first read in each interval of this length, or of a second while memory
     /// is short. Default an hour. Set less to find damage behind the page cache sooner.
     pub scrub_interval: Duration,
+    /// The time in which background work reads each byte of the database about once and compares the checksums, at most a
+    /// MiB a second and only while no other work is due. Default 30 days; zero for never. Damage is an
+    /// [event](crate::Event::DamageFound). Set less to find it sooner.
+    pub full_scrub_interval: Duration,
     /// Bytes of the job log: the files `LOG` and `LOG.old` in the folder, with a line for each event of the database.
     /// Default 2 MiB; 0 for no job log. It need not be durable, and a failure to write it changes nothing else.
     pub job_log_bytes: u64,
@@ -132,6 +136,7 @@ impl Default for Options {
             reserve_bytes: 4 << 20,
             change_retention: Retention::default(),
             scrub_interval: Duration::from_secs(3600),
+            full_scrub_interval: Duration::from_secs(30 * 24 * 3600),
             job_log_bytes: 2 << 20,
             status_interval: Duration::from_secs(1),
             latency_interval: 128,

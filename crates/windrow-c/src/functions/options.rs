@@ -73,8 +73,8 @@ fn set(options: Option<&mut Options>, set: impl FnOnce(&mut windrow::Options)) {
 /// - `create_if_missing`, `error_if_exists`, `log`: `true` or `false`. Without a log only `windrow_persist` makes writes
 ///   durable: the next open finds the database as it was at the last one.
 /// - `durability`: `buffered` or `sync`. `recovery`: `strict` or `up-to-damage`. `block_source`: `mapped` or `buffered`.
-/// - `lock_timeout`, `scrub_interval`, `change_retention_idle`, and `status_interval` for the file `STATUS`, 0 for never:
-///   seconds.
+/// - `lock_timeout`, `scrub_interval`, `change_retention_idle`, and, with 0 for never, `full_scrub_interval` and
+///   `status_interval` for the file `STATUS`: seconds.
 /// - `memory_budget`, `cache_bytes`, `max_wal_bytes`, `reserve_bytes`, `change_retention_bytes`,
 ///   `compaction_bytes_per_second`, and `job_log_bytes` for the files `LOG` and `LOG.old`, 0 for none: bytes.
 /// - `background_threads`, `open_files_max`, and `latency_interval`: one of so many calls is timed, 0 for none.

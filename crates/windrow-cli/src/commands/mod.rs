@@ -16,6 +16,7 @@ pub(crate) mod point;
 pub(crate) mod prepared;
 pub(crate) mod repair;
 pub(crate) mod scan;
+pub(crate) mod scrub;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod simulate;
@@ -55,6 +56,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Changes(args) => changes::run(&args, output),
         Command::Consumers(args) => changes::consumers(&args, output),
         Command::Verify(args) => verify::run(&args, output),
+        Command::Scrub(args) => scrub::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Flush(args) => compact::flush(&args, output),
         Command::Compact(args) => compact::compact(&args, output),

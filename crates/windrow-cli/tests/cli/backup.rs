@@ -142,6 +142,46 @@ fn a_damaged_backup_is_named_and_ends_with_three() {
 }
 
 #[test]
+fn a_scrub_names_the_newest_backup_that_has_a_damaged_table_whole() {
+    let folder = start();
+    assert!(done(&windrow(&folder, &["scrub", "db", "--rate", "1M"])).starts_with("sound: "));
+    let files = fs::read_dir(folder.path().join("db")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let mut tables = paths.filter(|path| path.extension().is_some_and(|it| it == "table"));
+    let table = tables.next().unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[10] ^= 1;
+    fs::write(&table, bytes).unwrap();
+    // The third backup has the damage, too.
+    done(&windrow(&folder, &["backup", "db", "store/shop"]));
+
+    let alone = windrow(&folder, &["scrub", "db"]);
+    assert_eq!(code(&alone), 3);
+    let text = str::from_utf8(&alone.stdout).unwrap();
+    assert!(
+        text.contains("windrow repair") && text.contains("DAMAGED"),
+        "{text}"
+    );
+    let named = ["scrub", "db", "--backups", "store/shop", "--json"];
+    let output = windrow(&folder, &named);
+    assert_eq!(code(&output), 3);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let damage = &report["damage"][0];
+    let name = table.file_name().unwrap().to_str().unwrap();
+    assert_eq!(
+        (&damage["file"], &damage["backup"]),
+        (&name.into(), &2.into())
+    );
+
+    done(&windrow(
+        &folder,
+        &["restore", "store/shop", "copy", "--backup", "2"],
+    ));
+    fs::copy(folder.path().join("copy").join(name), &table).unwrap();
+    assert_eq!(json(&windrow(&folder, &named))["sound"], true);
+}
+
+#[test]
 fn wrong_requests_create_nothing() {
     let folder = start();
     for arguments in [

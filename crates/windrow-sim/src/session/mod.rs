@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windrow::runtime::Runtime as _;
-use windrow::{Db, ErrorKind, Keyspace, Result};
+use windrow::{Db, ErrorKind, Keyspace, Result, Scrub};
 
 /// The folder of the database.
 pub const FOLDER: &str = "/data/db";
@@ -296,11 +296,18 @@ impl Session {
     }
 }
 
-/// Panics unless the full structural check of `db` finds nothing.
+/// Panics unless the full structural check of `db` finds nothing, and neither does a scrub.
 pub fn verify(db: &Db) -> Result<()> {
     let report = db.verify()?;
     assert!(report.is_sound(), "verify finds damage: {report:?}");
-    Ok(())
+    let scrub = db.scrub(&Scrub::default())?;
+    let mut damage = scrub.damage.into_iter().map(|it| it.error);
+    let Some(error) = damage.next().or(scrub.left_out.into_iter().next()) else {
+        return Ok(());
+    };
+    let is_of_device = is_device_error(error.kind());
+    assert!(is_of_device, "a scrub finds damage: {error}");
+    Err(error)
 }
 
 /// Everything that `db` contains, as if its compaction filter had seen it.

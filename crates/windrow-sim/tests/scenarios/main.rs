@@ -21,6 +21,7 @@ mod damaged_files;
 mod dropping;
 mod filters;
 mod full_disk;
+mod hooked_disk;
 mod ingestion;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
@@ -37,6 +38,7 @@ mod read_folds;
 mod read_only;
 mod repair;
 mod replicas;
+mod scrubs;
 mod secondaries;
 mod small_files;
 mod stalls;

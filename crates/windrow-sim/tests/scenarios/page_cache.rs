@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use windrow::{Db, ErrorKind, Keyspace, Options};
+use windrow::{Db, ErrorKind, Keyspace, Options, Scrub};
 use windrow_sim::disk::{AfterFailedSync, Fault, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -86,6 +86,23 @@ fn outputs_of_flushes_stay() {
     db.flush().unwrap();
     let table = longest(&disk, "table");
     assert_eq!(temperature(&disk, &table, 0..100), "hot");
+}
+
+#[test]
+fn a_scrub_leaves_the_page_cache_as_it_was() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk, |_| {});
+    db.consumer("c").unwrap();
+    write(&keyspace, 1, 1);
+    // The log ends, and is kept for the consumer.
+    drop(keyspace);
+    db.close().unwrap();
+    let (db, _) = open(&disk, |_| {});
+    let files = ["table", "wal"].map(|extension| longest(&disk, extension));
+    let before = files.each_ref().map(|file| heat(&disk, file, 30..60));
+    let report = db.scrub(&Scrub::default()).unwrap();
+    assert!(report.is_sound() && report.bytes > 7 << 20, "{report:?}");
+    assert_eq!(files.each_ref().map(|file| resident(&disk, file)), before);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod ends;
 mod keyspace;
 mod merged_cursor;
 mod prepared;
+mod scrub;
 mod secondary;
 mod snapshot;
 mod transaction;

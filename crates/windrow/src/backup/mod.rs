@@ -5,7 +5,7 @@
 //! before.
 //!
 //! - `store`: where objects go; `folder`: a folder for them.
-//! - `creation`, `restore`, `purge`, `check`: what is done with backups, on top of `objects` and `transfer`.
+//! - `creation`, `restore`, `purge`, `check`, `copy`: what is done with backups, on top of `objects` and `transfer`.
 //!
 //! Invariants:
 //! - I1. A backup exists when its manifest does. All of its pieces are durable before.
@@ -19,6 +19,7 @@
 //! processes out itself.
 
 mod check;
+mod copy;
 mod creation;
 mod damage;
 mod folder;
@@ -45,6 +46,7 @@ pub use transfer::{BackupPhase, BackupProgress};
 
 use crate::base::Result;
 use crate::base::sync::Mutex;
+use crate::manifest::names::FileName;
 use crate::runtime::{Runtime, Threads};
 use crate::vfs::{OsVfs, Vfs};
 use creation::Creation;
@@ -219,6 +221,17 @@ impl Backups {
         let _in_use = self.in_use.lock();
         let now = self.settings.runtime.unix_time();
         purge::purge(&*self.store, purge, now)
+    }
+
+    /// The newest backup whose copy of `file`, a file of a database, satisfies `is_whole`.
+    pub(crate) fn newest_copy(
+        &self,
+        file: FileName,
+        is_whole: &dyn Fn(Vec<u8>) -> bool,
+    ) -> Result<Option<u64>> {
+        let _in_use = self.in_use.lock();
+        let mut meter = Meter::new(&self.settings, &|| Ok(()));
+        copy::newest_copy(&*self.store, file, is_whole, &mut meter)
     }
 
     /// Makes a backup of what `hold` returns, which is called when nothing else uses the store. `wanted` fails if the

@@ -58,6 +58,15 @@ pub enum ErrorKind {
 const REPAIR: &str =
     "restore a backup, or save all that is sound in a new database by windrow repair";
 
+/// The codes of a device, or of a file system with checksums, that cannot read what is there.
+#[cfg(target_os = "linux")]
+const DEVICE_FAILURES: [i32; 4] = [libc::EIO, libc::ENODATA, libc::EBADMSG, libc::EUCLEAN];
+#[cfg(all(unix, not(target_os = "linux")))]
+const DEVICE_FAILURES: [i32; 1] = [libc::EIO];
+/// `ERROR_CRC` and `ERROR_IO_DEVICE`.
+#[cfg(not(unix))]
+const DEVICE_FAILURES: [i32; 2] = [23, 1117];
+
 /// An error: a kind, a sentence and its source.
 pub struct Error(Box<Details>);
 
@@ -214,6 +223,14 @@ impl Error {
     /// What to do next, for [`Corruption`](ErrorKind::Corruption): a sentence without a full stop.
     pub fn next_step(&self) -> Option<&'static str> {
         (self.0.kind == ErrorKind::Corruption).then_some(self.0.next_step)
+    }
+
+    /// Whether the device itself has failed, for example at a bad sector, and not the system around it.
+    pub(crate) fn is_device_failure(&self) -> bool {
+        let source = self.0.source.as_ref();
+        let system = source.and_then(|source| source.downcast_ref::<io::Error>());
+        let code = system.and_then(io::Error::raw_os_error);
+        code.is_some_and(|code| DEVICE_FAILURES.contains(&code))
     }
 
     /// The same error with another next step.

@@ -22,6 +22,7 @@ use super::leased_files::LeasedFiles;
 use super::locks::{Holds, LockTable};
 use super::observation::Observer;
 use super::recovery::open::{self, Opened, Parts};
+use super::scrub::Scrubbing;
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
 use super::transaction::PreparedTransactions;
@@ -334,6 +335,7 @@ impl Engine {
             reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
             observer: Observer::new(&options, directory, access),
+            scrubbing: Scrubbing::default(),
             instance: Mutex::default(),
             options,
         });

@@ -14,6 +14,7 @@
 //! - [`secondary`]: readers beside a writer in another process; [`leased_files`]: the files that they keep alive.
 //! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
+//! - [`scrub`]: checks of all files, from time to time or by hand.
 //! - [`errors`]: failed jobs, the poisoned database, the full disk and its reserve.
 //! - [`admin`]: statistics, checks, checkpoints, backups, manual compactions.
 //!
@@ -54,6 +55,7 @@ mod observation;
 mod reads;
 mod recovery;
 mod repair;
+mod scrub;
 mod secondary;
 mod snapshots;
 mod throttling;
@@ -89,6 +91,7 @@ pub(crate) use reads::{StateCursor, StateView};
 pub(crate) use recovery::destroy::destroy;
 pub(crate) use repair::repair;
 pub use repair::report::{Loss, ManifestUse, RepairReport, RepairedKeyspace};
+pub use scrub::report::{Scrub, ScrubDamage, ScrubProgress, ScrubReport};
 pub(crate) use secondary::Secondary;
 pub(crate) use snapshots::{HeldPoint, SnapshotPoint};
 pub use throttling::memory::MemoryUse;
@@ -111,6 +114,7 @@ use jobs::signal::Signal;
 use leased_files::LeasedFiles;
 use locks::{Holds, LockTable};
 use observation::Observer;
+use scrub::Scrubbing;
 use snapshots::Snapshots;
 use throttling::memory::Memory;
 use transaction::PreparedTransactions;
@@ -155,6 +159,7 @@ pub(crate) struct Engine {
     reserve: Reserve,
     counters: Arc<Counters>,
     observer: Observer,
+    scrubbing: Scrubbing,
     /// A random number that the first backup draws.
     instance: Mutex<Option<u128>>,
 }

@@ -83,6 +83,7 @@ impl Event {
             Self::StallBegan { .. } => "stall_began",
             Self::StallEnded { .. } => "stall_ended",
             Self::ConsumerFellBehind { .. } => "consumer_fell_behind",
+            Self::DamageFound { .. } => "damage_found",
             Self::NoSpace => "no_space",
             Self::SpaceResumed => "space_resumed",
         }
@@ -171,6 +172,15 @@ impl Event {
             Self::StallBegan { cause } => fields![cause],
             Self::StallEnded { cause, duration } => fields![cause, duration],
             Self::ConsumerFellBehind { consumer } => vec![("consumer", consumer.into())],
+            Self::DamageFound {
+                file,
+                damage,
+                backup,
+            } => {
+                let mut all = vec![("file", file.into()), ("damage", damage.into())];
+                all.extend(backup.map(|number| ("backup", number.into())));
+                all
+            }
             Self::NoSpace | Self::SpaceResumed => Vec::new(),
         }
     }

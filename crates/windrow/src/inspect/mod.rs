@@ -75,7 +75,9 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
             | FileName::Repairing
             | FileName::JobLog
             | FileName::OldJobLog
-            | FileName::Status,
+            | FileName::Status
+            | FileName::Scrub
+            | FileName::ScrubByHand,
         )
         | None => {
             let Some(number) = backup_of_manifest(name) else {

@@ -37,6 +37,10 @@ pub(crate) enum FileName {
     OldJobLog,
     /// The statistics of the process that has the database open for writing.
     Status,
+    /// How far the scrub in the background is.
+    Scrub,
+    /// How far a scrub by hand is that was interrupted.
+    ScrubByHand,
 }
 
 impl FileName {
@@ -51,6 +55,8 @@ impl FileName {
             "LOG" => Self::JobLog,
             "LOG.old" => Self::OldJobLog,
             "STATUS" => Self::Status,
+            "SCRUB" => Self::Scrub,
+            "SCRUB.hand" => Self::ScrubByHand,
             _ => {
                 let (digits, extension) = name.split_once('.')?;
                 let number = digits.parse().ok();
@@ -69,9 +75,14 @@ impl FileName {
         (file.to_string() == name).then_some(file)
     }
 
-    /// Whether it is only for people and other programs: nothing of the database depends on it.
+    /// Whether it is only for people and other programs, or notes how far a scrub is: nothing of the database depends on it.
     pub(crate) fn is_for_people(self) -> bool {
-        matches!(self, Self::JobLog | Self::OldJobLog | Self::Status)
+        matches!(self, Self::JobLog | Self::OldJobLog | Self::Status) || self.is_scrub_note()
+    }
+
+    /// Whether it notes how far a scrub is.
+    pub(crate) fn is_scrub_note(self) -> bool {
+        matches!(self, Self::Scrub | Self::ScrubByHand)
     }
 
     /// The number in the name.
@@ -89,7 +100,9 @@ impl FileName {
             | Self::Repairing
             | Self::JobLog
             | Self::OldJobLog
-            | Self::Status => None,
+            | Self::Status
+            | Self::Scrub
+            | Self::ScrubByHand => None,
         }
     }
 }
@@ -110,6 +123,8 @@ impl fmt::Display for FileName {
             Self::JobLog => f.write_str("LOG"),
             Self::OldJobLog => f.write_str("LOG.old"),
             Self::Status => f.write_str("STATUS"),
+            Self::Scrub => f.write_str("SCRUB"),
+            Self::ScrubByHand => f.write_str("SCRUB.hand"),
         }
     }
 }
@@ -136,6 +151,8 @@ mod tests {
                 FileName::JobLog,
                 FileName::OldJobLog,
                 FileName::Status,
+                FileName::Scrub,
+                FileName::ScrubByHand,
             ] {
                 assert_eq!(FileName::parse(&file.to_string()), Some(file));
             }

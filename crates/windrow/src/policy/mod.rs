@@ -5,8 +5,8 @@
 //! can be a byte string or an integer.
 //!
 //! Owns capacities, scores, the choice of the next job ([`pick`]), the plan of a compaction's output
-//! ([`output`]), the place of values, the choice of value logs for garbage collection, what consumers of changes may hold, write
-//! throttling, and filter bits. No I/O, no state, no locks.
+//! ([`output`]), the place of values, the choice of value logs for garbage collection, what consumers of changes may hold, the
+//! order and the times of scrubs, write throttling, and filter bits. No I/O, no state, no locks.
 //!
 //! Invariants of every plan, given a tree that obeys I1:
 //!
@@ -30,6 +30,7 @@ mod page_cache;
 mod pick;
 mod placement;
 mod scores;
+mod scrub;
 mod summary;
 mod throttle;
 mod tombstones;
@@ -59,6 +60,7 @@ pub(crate) use placement::{
     transient_file_bytes, value_log_bytes,
 };
 pub(crate) use scores::pending_bytes;
+pub(crate) use scrub::ScrubPass;
 pub(crate) use summary::{
     Claim, FileSummary, LogSummary, SegmentSummary, TRANSIENT_PARTS, cut_bytes, merged_cut_bytes,
 };

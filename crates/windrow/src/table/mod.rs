@@ -4,6 +4,7 @@
 //! tombstones, top-level index, properties block and footer, one after the other without gaps. [`TableWriter`] writes a segment,
 //! and [`Table`] reads a file as the manifest describes it. `docs/format.md` describes the bytes.
 
+mod check;
 mod external;
 mod format;
 mod log_references;
@@ -32,8 +33,8 @@ pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{
-    Bounds, Found, LevelScans, PointRead, ReadCounters, SequentialCursor, Table, TableContext,
-    TableCursor, TableFiles, TableFilters,
+    Bounds, Found, LevelScans, PointRead, ReadCounters, SequentialCursor, TAIL_BYTES, Table,
+    TableContext, TableCursor, TableFiles, TableFilters,
 };
 pub(crate) use salvage::{SegmentPlace, find_segments};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

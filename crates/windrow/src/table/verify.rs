@@ -35,6 +35,11 @@ pub(crate) struct TableReport {
 }
 
 impl Table {
+    /// The block at `offset` is damaged.
+    pub(super) fn damaged_block(&self, offset: u64, what: &str) -> Error {
+        Error::corruption(&self.name, offset, what)
+    }
+
     /// Checks everything and appends an error to `damage` for each damaged block, and for each value
     /// in a value file that `check_value` finds damaged.
     ///
@@ -88,6 +93,31 @@ impl Table {
     }
 }
 
+/// Gives the key, the trailer and the value of each entry of the present block of `segment` to `take`. An error says what
+/// is wrong with one.
+pub(super) fn each_entry(
+    blocks: &ReadAhead,
+    segment: &Segment,
+    mut take: impl FnMut(&[u8], Trailer, &[u8]) -> std::result::Result<(), &'static str>,
+) -> std::result::Result<(), &'static str> {
+    const MALFORMED: &str = "a block entry is malformed";
+    let bytes = blocks.bytes();
+    let layout = Layout::read(bytes, blocks.origin()).ok_or(MALFORMED)?;
+    let layout = layout.raised(segment.raise());
+    let mut key = layout.prefix(bytes).ok_or(MALFORMED)?.to_vec();
+    let mut offset = layout.entries_start();
+    for _ in 0..layout.count() {
+        let entry = layout.entry(bytes, offset).ok_or(MALFORMED)?;
+        let suffix = bytes.get(entry.suffix..entry.suffix_end);
+        key.truncate(layout.prefix_length());
+        key.extend_from_slice(suffix.ok_or(MALFORMED)?);
+        let value = bytes.get(entry.value..entry.end).ok_or(MALFORMED)?;
+        take(&key, entry.trailer, value)?;
+        offset = entry.end;
+    }
+    Ok(())
+}
+
 /// The state of the check of one segment.
 struct SegmentCheck<'a> {
     table: &'a Table,
@@ -126,7 +156,7 @@ impl SegmentCheck<'_> {
     fn block(&mut self, blocks: &mut ReadAhead, place: BlockPlace) -> Result<()> {
         let result = blocks.load(place).and_then(|()| {
             self.entries(blocks, place.number)
-                .map_err(|what| Error::corruption(&self.table.name, place.offset, what))
+                .map_err(|what| self.table.damaged_block(place.offset, what))
         });
         match result {
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
@@ -151,22 +181,10 @@ impl SegmentCheck<'_> {
         blocks: &ReadAhead,
         index: usize,
     ) -> std::result::Result<(), &'static str> {
-        const MALFORMED: &str = "a block entry is malformed";
-        let bytes = blocks.bytes();
-        let layout = Layout::read(bytes, blocks.origin()).ok_or(MALFORMED)?;
-        let layout = layout.raised(self.segment.raise());
-        let mut key = layout.prefix(bytes).ok_or(MALFORMED)?.to_vec();
-        let mut offset = layout.entries_start();
-        for _ in 0..layout.count() {
-            let entry = layout.entry(bytes, offset).ok_or(MALFORMED)?;
-            let suffix = bytes.get(entry.suffix..entry.suffix_end);
-            key.truncate(layout.prefix_length());
-            key.extend_from_slice(suffix.ok_or(MALFORMED)?);
-            let value = bytes.get(entry.value..entry.end).ok_or(MALFORMED)?;
-            self.entry(&key, entry.trailer, value, index)?;
-            offset = entry.end;
-        }
-        Ok(())
+        let segment = self.segment;
+        each_entry(blocks, segment, |key, trailer, value| {
+            self.entry(key, trailer, value, index)
+        })
     }
 
     fn entry(

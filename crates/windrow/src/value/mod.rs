@@ -5,6 +5,7 @@
 //! [`OpenValues`] keeps a bounded number of them open, and [`ValueReadBuffers`] reads ascending
 //! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
 
+mod check;
 mod discard_list;
 mod file;
 mod gc_output;
@@ -22,6 +23,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use check::check_checksums;
 #[cfg(test)]
 pub(crate) use discard_list::discard_list_name;
 pub(crate) use discard_list::{DiscardList, DiscardListWriter, each_discarded, read_discard_list};

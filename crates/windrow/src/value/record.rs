@@ -185,10 +185,39 @@ pub(crate) fn record_bytes(bytes: &[u8]) -> Option<usize> {
     usize::try_from(outline(bytes).ok()?.record_bytes).ok()
 }
 
+/// Checks a record that holds its key, piece by piece.
+pub(super) struct RecordCheck {
+    stored: Vec<u8>,
+    sum: PartialChecksum,
+}
+
+impl RecordCheck {
+    /// For the record of `key` at `offset` of `file`.
+    pub(super) fn new(key: &[u8], (file, offset): (FileNumber, u64)) -> Self {
+        Self {
+            stored: Vec::with_capacity(CHECKSUM_BYTES),
+            sum: PartialChecksum::new(seed_for(file, offset, key)),
+        }
+    }
+
+    /// The next bytes of the record. Returns those of them that the checksum is over.
+    pub(super) fn update<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let missing = (CHECKSUM_BYTES - self.stored.len()).min(bytes.len());
+        let (stored, rest) = bytes.split_at(missing);
+        self.stored.extend_from_slice(stored);
+        self.sum.update(rest);
+        rest
+    }
+
+    /// Whether the record is sound (I1).
+    pub(super) fn is_sound(&self) -> bool {
+        self.stored == self.sum.finish().to_le_bytes()
+    }
+}
+
 /// Computes the checksum of a record at two places, its own and a new one, piece by piece.
 pub(super) struct MovedChecksum {
-    stored: Vec<u8>,
-    here: PartialChecksum,
+    here: RecordCheck,
     there: PartialChecksum,
 }
 
@@ -196,24 +225,19 @@ impl MovedChecksum {
     /// For the record of `key` that `pointer` leads to, copied to `place`.
     pub(super) fn new(key: &[u8], pointer: &ValuePointer, place: (FileNumber, u64)) -> Self {
         Self {
-            stored: Vec::with_capacity(CHECKSUM_BYTES),
-            here: PartialChecksum::new(seed_for(pointer.file, pointer.offset, key)),
+            here: RecordCheck::new(key, (pointer.file, pointer.offset)),
             there: PartialChecksum::new(seed_for(place.0, place.1, key)),
         }
     }
 
     /// The next bytes of the record.
     pub(super) fn update(&mut self, bytes: &[u8]) {
-        let missing = (CHECKSUM_BYTES - self.stored.len()).min(bytes.len());
-        let (stored, rest) = bytes.split_at(missing);
-        self.stored.extend_from_slice(stored);
-        self.here.update(rest);
-        self.there.update(rest);
+        self.there.update(self.here.update(bytes));
     }
 
     /// The checksum at the new place, if the record is sound at its own (I1).
     pub(super) fn finish(self) -> Result<[u8; CHECKSUM_BYTES], DecodeError> {
-        if self.stored != self.here.finish().to_le_bytes() {
+        if !self.here.is_sound() {
             return Err(Reader::new(&[]).error("a record fails its checksum"));
         }
         Ok(self.there.finish().to_le_bytes())

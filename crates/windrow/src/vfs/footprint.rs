@@ -17,6 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::base::Result;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Advice, File, read_exact_at};
@@ -190,6 +191,9 @@ fn runs(mut pages: Pages) -> impl Iterator<Item = Range<u64>> {
         Some(u64::from(start)..u64::from(passed))
     })
 }
+
+/// Hears how many bytes a check has read. Returns whether it goes on; an error ends it at once.
+pub(crate) type PassBytes<'a> = dyn FnMut(u64) -> Result<bool> + 'a;
 
 /// Counts the bytes that the inputs of a job have passed, and how many of these readers had in the page cache.
 ///

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use file_writer::{FileWriter, WRITE_BYTES};
-pub(crate) use footprint::{Footprint, PIECE_BYTES, PassedBytes};
+pub(crate) use footprint::{Footprint, PIECE_BYTES, PassBytes, PassedBytes};
 pub use os::OsVfs;
 
 /// How an existing file is opened.

@@ -1,91 +1,19 @@
 //! A writer that goes on while a reader reads: at each file that the reader opens, and at each folder that it lists, the writer
 //! does the next step of a history. Whatever the reader then shows, the writer had.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
-use windrow::{Batch, Db, Durability, Options};
+use windrow::{Batch, Db, Durability, Options, Scrub};
 use windrow_sim::model::differences;
 use windrow_sim::session::contents;
 use windrow_sim::{Random, SimDisk, SteppedRuntime};
 
 use crate::common::{FOLDER, check_sound, on, small};
+use crate::hooked_disk::HookedDisk;
 
 /// So many histories take a second or two. A thousand have passed.
 const SEEDS: u64 = 20;
-
-type Hook = Box<dyn FnMut(&Path) + Send>;
-
-/// A disk, and what happens before a file on it is opened.
-#[derive(Clone)]
-struct HookedDisk {
-    disk: SimDisk,
-    hook: Arc<Mutex<Option<Hook>>>,
-}
-
-impl HookedDisk {
-    /// Calls the hook, unless it is running.
-    fn call(&self, path: &Path) {
-        let hook = self.hook.lock().unwrap().take();
-        if let Some(mut hook) = hook {
-            hook(path);
-            *self.hook.lock().unwrap() = Some(hook);
-        }
-    }
-}
-
-impl fmt::Debug for HookedDisk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.disk.fmt(f)
-    }
-}
-
-impl Vfs for HookedDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        self.call(path);
-        self.disk.open(path, mode)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.call(path);
-        self.disk.list(path)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.disk.create(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
-        self.disk.resolve(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        self.disk.lock(path)
-    }
-
-    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        self.disk.lock_shared(path)
-    }
-}
 
 /// Logs and files are so small that most steps begin another one.
 fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
@@ -183,10 +111,7 @@ fn what_a_reader_shows_the_writer_had() {
         for _ in 0..seed {
             writer.lock().unwrap().step();
         }
-        let hooked = HookedDisk {
-            disk: disk.clone(),
-            hook: Arc::default(),
-        };
+        let hooked = HookedDisk::new(&disk);
         // Not at each file: otherwise each pass meets a change of keyspaces, and goes on.
         let pauses = Arc::new(Mutex::new(Random::new(seed)));
         let step = {
@@ -209,6 +134,9 @@ fn what_a_reader_shows_the_writer_had() {
             .with_runtime(Arc::new(SteppedRuntime::new(seed + 1000)));
         let mut newest = 0;
         let mut look = |state: &Db| {
+            // The writer goes on meanwhile, and removes what it no longer needs.
+            let scrubbed = state.scrub(&Scrub::default()).unwrap();
+            assert!(scrubbed.is_sound(), "seed {seed}: {scrubbed:?}");
             let hook = hooked.hook.lock().unwrap().take();
             let found = contents(state).unwrap();
             let shown = &writer.lock().unwrap().shown;
@@ -256,10 +184,7 @@ fn a_log_that_is_durable_when_it_is_reached_needs_the_manifest_too() {
         number += 1;
         runtime.step();
     }
-    let hooked = HookedDisk {
-        disk: disk.clone(),
-        hook: Arc::default(),
-    };
+    let hooked = HookedDisk::new(&disk);
     let counted = disk.clone();
     let writer = db.clone();
     let mut is_over = false;

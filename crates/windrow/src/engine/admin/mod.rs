@@ -16,7 +16,7 @@ mod prometheus;
 pub(super) mod range_estimate;
 pub(super) mod stats;
 pub(super) mod value_files;
-mod verify;
+pub(super) mod verify;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,6 @@ use crate::manifest::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
-use crate::runtime::Work;
 use crate::table::Measure;
 pub(super) use keyspaces::is_hidden;
 use stats::{KeyspaceStats, LevelStats, Stats};
@@ -98,7 +97,7 @@ impl Engine {
                 return Ok(());
             }
             check(failures)?;
-            if self.run_one() {
+            if self.run_job() {
                 continue;
             }
             self.check_writable()?;
@@ -146,7 +145,7 @@ impl Engine {
             if matches!(claimed, Claimed::Nothing) {
                 return Ok(());
             }
-            if !self.run_one() {
+            if !self.run_job() {
                 self.signal.wait_after(generation, POLL_INTERVAL);
             }
         }
@@ -166,6 +165,8 @@ impl Engine {
             files_held_by_readers: self.files_held_by_readers(),
             reserve_bytes: self.reserve.held_bytes(),
             is_disk_full: self.reserve.is_full(),
+            scrubbed_bytes: self.scrubbing.bytes(),
+            damaged_files: self.scrubbing.damaged_files(),
             ..Stats::default()
         };
         self.counters.fill(&mut stats);

@@ -158,6 +158,10 @@ pub struct Stats {
     pub disk_bytes: u64,
     /// Bytes of these that the reserve keeps back; 0 if the database is open for reading.
     pub reserve_bytes: u64,
+    /// Bytes whose checksums scrubs have compared.
+    pub scrubbed_bytes: u64,
+    /// Damaged files that scrubs have found. A file counts once in each pass.
+    pub damaged_files: u64,
     /// Whether the disk is full: removals work, but no write may add data. Always false without a reserve.
     pub is_disk_full: bool,
     /// Each keyspace, without the hidden one of prepared transactions.

@@ -3,6 +3,8 @@
 //! Concurrency: works on held versions, and runs concurrently with everything else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::stats::VerifyReport;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
@@ -10,9 +12,15 @@ use crate::engine::{Engine, KeyspaceCore};
 use crate::log::LogReader;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, ValueState, Version};
-use crate::table::{FileMeta, Referred};
+use crate::table::{FileMeta, Referred, Table};
 use crate::value::read_discard_list;
-use crate::vfs::{Footprint, OpenMode};
+use crate::vfs::{Footprint, OpenMode, PIECE_BYTES, PassBytes, Vfs};
+
+/// Few records of a log are longer. The rest of a longer one stays in the page cache.
+const RECORD_BYTES: u64 = 8 * PIECE_BYTES;
+
+/// A reader of a log, and the system for it, read about so much behind a record.
+const READ_AHEAD_BYTES: u64 = 2 * PIECE_BYTES;
 
 impl Engine {
     /// Checks every block of every table of every keyspace against the manifest, every value that tables refer to, the
@@ -31,19 +39,9 @@ impl Engine {
     fn verify_kept_logs(&self, report: &mut VerifyReport) -> Result<()> {
         let kept = |state: &ManifestState| state.changes.kept_logs.clone();
         for (number, log) in self.catalog.with_state(kept) {
-            let name = FileName::Wal(number).to_string();
-            let read = || {
-                let vfs = &*self.options.vfs;
-                let mut reader = LogReader::open(vfs, &self.directory, &name, number, None)?;
-                reader.extend_to(log.length)?;
-                while reader.next()?.is_some() {}
-                if reader.is_at_end() {
-                    return Ok(());
-                }
-                let what = "a record that was committed is damaged or missing";
-                Err(Error::corruption(&name, reader.position(), what))
-            };
-            if let Err(error) = read() {
+            let folder = (&*self.options.vfs, &*self.directory);
+            let read = check_log(folder, (number, log.length), 0, &mut |_| Ok(true));
+            if let Err(error) = read {
                 if error.kind() == ErrorKind::Io {
                     return Err(error);
                 }
@@ -82,14 +80,10 @@ impl Engine {
             .flat_map(|level| level.files())
         {
             report.files += 1;
-            let mut metadata = self.footprint_of(&file.meta);
+            let folder = (&*self.options.vfs, &*self.directory);
             // Opened again, so that footers, indexes and filters are read again.
-            match self.tables.open_anew(&file.meta) {
-                Ok(table) => {
-                    if let Some(metadata) = &mut metadata {
-                        let ranges = table.metadata(&file.meta);
-                        ranges.for_each(|range| metadata.touch(range));
-                    }
+            match open_passing(folder, &file.meta, || self.tables.open_anew(&file.meta)) {
+                Ok((table, _metadata)) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;
                         let place = state.version.values().resolve(pointer)?;
@@ -118,18 +112,6 @@ impl Engine {
             self.verify_logs(&state.version, &recorded, &found, report)?;
         }
         Ok(())
-    }
-
-    /// Notes what is resident of the table file that `meta` describes, before it is read. `None` if the file cannot be
-    /// opened, which the check of the table reports.
-    fn footprint_of(&self, meta: &FileMeta) -> Option<Footprint> {
-        let path = self
-            .directory
-            .join(FileName::Table(meta.number).to_string());
-        let file = self.options.vfs.open(&path, OpenMode::Read).ok()?;
-        let mut footprint = Footprint::new(file);
-        footprint.note(0..meta.end());
-        Some(footprint)
     }
 
     /// Checks each value log that gets no new references: each of its records has a reference or is
@@ -185,6 +167,68 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// The table of `meta` in a folder, as `open` opens it, and the footprint of its metadata; none if there is no such file, which
+/// `open` reports.
+pub(in crate::engine) fn open_passing(
+    (vfs, directory): (&dyn Vfs, &Path),
+    meta: &FileMeta,
+    open: impl FnOnce() -> Result<Arc<Table>>,
+) -> Result<(Arc<Table>, Option<Footprint>)> {
+    let path = directory.join(FileName::Table(meta.number).to_string());
+    let file = vfs.open(&path, OpenMode::Read).ok();
+    let mut footprint = file.map(Footprint::new);
+    if let Some(footprint) = &mut footprint {
+        footprint.note(0..meta.end());
+    }
+    let table = open()?;
+    if let Some(footprint) = &mut footprint {
+        let ranges = table.metadata(meta);
+        ranges.for_each(|range| footprint.touch(range));
+    }
+    Ok((table, footprint))
+}
+
+/// Checks the log of this number, closed at this length, from `offset` on, where a chunk begins, as long as `pass` wants it.
+/// Returns the offset to go on from; `None` at the end.
+///
+/// # Errors
+/// The first damage; `Io`; those of `pass`.
+pub(in crate::engine) fn check_log(
+    (vfs, directory): (&dyn Vfs, &Path),
+    (number, length): (FileNumber, u64),
+    offset: u64,
+    pass: &mut PassBytes<'_>,
+) -> Result<Option<u64>> {
+    let name = FileName::Wal(number).to_string();
+    let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
+    reader.extend_to(length)?;
+    reader.move_to(offset);
+    let file = vfs.open(&directory.join(&name), OpenMode::Read).ok();
+    let mut footprint = file.map(Footprint::new);
+    loop {
+        let position = reader.position();
+        if let Some(footprint) = &mut footprint {
+            footprint.pass(position);
+            footprint.note(position..length.min(position + RECORD_BYTES));
+        }
+        let Some(record) = reader.next()? else {
+            break;
+        };
+        let (bytes, end) = (record.end - record.offset, record.end);
+        if let Some(footprint) = &mut footprint {
+            footprint.touch(position..length.min(end + READ_AHEAD_BYTES));
+        }
+        if !pass(bytes)? {
+            return Ok(Some(end));
+        }
+    }
+    if reader.is_at_end() {
+        return Ok(None);
+    }
+    let what = "a record that was committed is damaged or missing";
+    Err(Error::corruption(&name, reader.position(), what))
 }
 
 /// Checks that tables refer to what the manifest counts in each value file and origin: it has no lists, and deletes a

@@ -190,7 +190,7 @@ impl Engine {
     }
 
     /// Whether the manifest names the log, for recovery or for consumers.
-    fn is_log_named(&self, number: FileNumber) -> bool {
+    pub(in crate::engine) fn is_log_named(&self, number: FileNumber) -> bool {
         self.catalog.with_state(|state| {
             state.logs.contains(&number) || state.changes.kept_logs.contains_key(&number)
         })

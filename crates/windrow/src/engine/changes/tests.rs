@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::sync::atomic::Ordering;
 use crate::base::{ErrorKind, FileNumber, Kind};
-use crate::engine::{Access, Engine, Handle, Write};
+use crate::engine::{Access, Engine, Handle, Scrub, Write};
 use crate::options::{Durability, Options};
 
 fn open(folder: &Path) -> Handle {
@@ -99,4 +99,5 @@ fn a_log_that_was_let_go_before_it_leaves_the_chain_is_not_kept() {
     engine.acknowledge("c", newest).unwrap();
     let error = engine.changes(1, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::FellBehind, "{error}");
+    assert!(engine.scrub(&Scrub::default()).unwrap().is_sound());
 }

@@ -3,9 +3,10 @@
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
 //! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush;
 //! allocate filter bits that an open has left; seal value logs; prepare the next log, or mark an idle one; write what
-//! gets have folded; compact or collect garbage. With two or more workers, one never compacts, so a flush never waits
-//! for a long compaction. Compactions and garbage collections take turns. The policy picks the compactions. This module
-//! claims their inputs, so that no two jobs conflict, and releases them at the end of the job.
+//! gets have folded; compact or collect garbage. If none is due, it does a step of a [scrub](super::scrub). With two or
+//! more workers, one never compacts, so a flush never waits for a long compaction. Compactions and garbage collections take
+//! turns. The policy picks the compactions. This module claims their inputs, so that no two jobs conflict, and releases them
+//! at the end of the job.
 //!
 //! A job that fails leaves the tree unchanged. The engine keeps its error, and jobs of its kind pause for a while
 //! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once, and
@@ -448,7 +449,8 @@ impl Engine {
 
 impl Work for Engine {
     fn run_one(&self) -> bool {
-        let has_run = self.run_next_job();
+        // A worker that has no job scrubs.
+        let has_run = self.run_next_job() || self.scrub_in_background();
         self.end_if_left();
         has_run
     }
@@ -459,6 +461,13 @@ impl Work for Engine {
 }
 
 impl Engine {
+    /// Runs the most urgent job that is due, for a thread that waits for jobs. Returns whether one was.
+    pub(super) fn run_job(&self) -> bool {
+        let has_run = self.run_next_job();
+        self.end_if_left();
+        has_run
+    }
+
     /// Runs the most urgent job that is due. Returns whether one was.
     fn run_next_job(&self) -> bool {
         self.tables

@@ -40,7 +40,9 @@ macro_rules! emit {
 /// Passes `event` to the subscriber.
 pub(super) fn note(event: &Event) {
     match event {
-        Event::JobFailed { .. } | Event::Poisoned { .. } => emit!(Level::ERROR, event),
+        Event::JobFailed { .. } | Event::Poisoned { .. } | Event::DamageFound { .. } => {
+            emit!(Level::ERROR, event)
+        }
         Event::NoSpace | Event::ConsumerFellBehind { .. } | Event::HistoryCut { .. } => {
             emit!(Level::WARN, event)
         }

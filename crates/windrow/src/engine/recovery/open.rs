@@ -188,7 +188,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         Arc::clone(&parts.counters),
         Arc::clone(&parts.poison),
     )?;
-    let unnamed = unnamed_files(&files, &catalog);
+    let unnamed = unnamed_files(&files, &catalog, is_new);
     Ok(Opened {
         lock: Some(lock),
         unnamed,
@@ -458,7 +458,8 @@ pub(in crate::engine) fn is_missing_folder(error: &io::Error) -> bool {
 
 /// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
-    let is_own = name == READERS || FileName::parse(name).is_some_and(|it| !it.is_for_people());
+    let of_engine = |file: FileName| !file.is_for_people() || file.is_scrub_note();
+    let is_own = name == READERS || FileName::parse(name).is_some_and(of_engine);
     !name.starts_with('.') && name != LOST_AND_FOUND && !is_own
 }
 
@@ -600,8 +601,9 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
     Ok(())
 }
 
-/// The files that earlier opens have left behind. Files with foreign names are none.
-fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName> {
+/// The files that earlier opens have left behind, and in a new database the notes of scrubs of another one. Files with foreign
+/// names are none.
+fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog, is_new: bool) -> Vec<FileName> {
     let named: BTreeSet<FileName> = catalog.with_state(|state| {
         let kept = state.changes.kept_logs.keys();
         needed_files(state)
@@ -618,7 +620,7 @@ fn unnamed_files(files: &BTreeSet<FileName>, catalog: &Catalog) -> Vec<FileName>
                 | FileName::Lock
                 | FileName::Reserve
                 | FileName::Repairing
-        ) || file.is_for_people()
+        ) || file.is_for_people() && !(is_new && file.is_scrub_note())
             || named.contains(file)
     };
     files

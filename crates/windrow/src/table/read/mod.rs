@@ -21,5 +21,5 @@ pub(crate) use filter::SegmentFilter;
 pub(crate) use opening::TableFilters;
 pub(crate) use read_ahead::{ReadAhead, SequentialCursor};
 pub(crate) use scan_lengths::LevelScans;
-pub(crate) use segment::Segment;
+pub(crate) use segment::{Segment, TAIL_BYTES};
 pub(crate) use table::{Found, Table, TableContext};

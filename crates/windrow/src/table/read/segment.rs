@@ -71,7 +71,7 @@ impl Deref for Segment {
 
 /// The bytes at the end of a segment that are read at once. They hold footer, properties and top-level index of most
 /// segments, so a table without filters opens with one request to the device.
-pub(super) const TAIL_BYTES: u64 = 8 << 10;
+pub(crate) const TAIL_BYTES: u64 = 8 << 10;
 
 /// The file of a segment.
 #[derive(Clone, Copy)]

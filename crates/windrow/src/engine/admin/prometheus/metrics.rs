@@ -156,6 +156,10 @@ pub(super) const DISK_FULL: Metric<Stats> = Metric {
 };
 
 metrics! { OPENED of Stats:
+    Counter "windrow_scrubbed_bytes_total" scrubbed_bytes,
+        "Bytes whose checksums scrubs compared, since the open.";
+    Counter "windrow_damaged_files_total" damaged_files,
+        "Damaged files that scrubs found, since the open.";
     Counter "windrow_gets_total" gets, "Point reads since the open.";
     Counter "windrow_seeks_total" seeks, "Moves of cursors to a key or to an end, since the open.";
     Counter "windrow_passed_entries_total" entries_passed,
