@@ -15,7 +15,7 @@
 use std::io;
 use std::path::Path;
 
-use super::open::{LOCK, is_missing_folder, list, lock_failure};
+use super::folder::{LOCK, is_missing_folder, list, lock_failure};
 use crate::base::{Error, Result};
 use crate::engine::secondary::lease::{LOCK_SUFFIX, PLACE_SUFFIX, READERS};
 use crate::manifest::names::FileName;

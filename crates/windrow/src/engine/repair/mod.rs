@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use super::admin::checkpoint::check_outside;
 use super::commit::expiring::Lifetime;
-use super::recovery::open::{self, LOCK};
+use super::recovery::folder::{self, LOCK};
 use super::{Access, Engine, Handle};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{
@@ -239,8 +239,8 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
 fn lock_shared(vfs: &dyn Vfs, folder: &Path) -> Result<Option<Box<dyn LockGuard>>> {
     match vfs.lock_shared(&folder.join(LOCK)) {
         Ok(lock) => Ok(Some(lock)),
-        Err(error) if open::is_missing_folder(&error) => Ok(None),
-        Err(error) => Err(open::lock_failure(folder, error)),
+        Err(error) if folder::is_missing_folder(&error) => Ok(None),
+        Err(error) => Err(folder::lock_failure(folder, error)),
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use super::report::{Loss, ManifestUse};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::engine::Access;
-use crate::engine::recovery::open;
+use crate::engine::recovery::folder;
 use crate::engine::recovery::replay::{RecordedLogs, read_header};
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, read_current, read_edits};
@@ -47,11 +47,13 @@ impl Survey {
     /// have written; `Unsupported` for a newer format; `Io`.
     pub(super) fn read(vfs: &dyn Vfs, folder: &Path) -> Result<Self> {
         match vfs.list(folder) {
-            Err(error) if open::is_missing_folder(&error) => return Err(open::no_database(folder)),
+            Err(error) if folder::is_missing_folder(&error) => {
+                return Err(folder::no_database(folder));
+            }
             _ => {}
         }
-        let files = open::list(vfs, folder)?;
-        open::check_finished(folder, &files, Access::ReadOnly)?;
+        let files = folder::list(vfs, folder)?;
+        folder::check_finished(folder, &files, Access::ReadOnly)?;
         let is_data = |file: &FileName| {
             !matches!(
                 file,
@@ -59,7 +61,7 @@ impl Survey {
             ) && !file.is_for_people()
         };
         if !files.iter().any(is_data) {
-            return Err(open::no_database(folder));
+            return Err(folder::no_database(folder));
         }
         let mut survey = Self {
             state: ManifestState::default(),
@@ -139,7 +141,7 @@ impl Survey {
                 self.lose(what, file, Some(read.end));
             }
             let Some(state) = read.state else { continue };
-            let unnamed = open::check_unnamed_logs(vfs, folder, number, &state, &self.files);
+            let unnamed = folder::check_unnamed_logs(vfs, folder, number, &state, &self.files);
             let is_behind = match unnamed {
                 // It says nothing about the manifest.
                 Err(error) if error.kind() == ErrorKind::Io => return Err(error),

@@ -30,7 +30,7 @@ use super::entries::{
 };
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
-use crate::engine::recovery::open::no_database;
+use crate::engine::recovery::folder::no_database;
 use crate::engine::recovery::replay::{
     Batch, check_predecessor, lost_record, lost_value, read_header, wal_name,
 };
