@@ -212,12 +212,15 @@ class CommitTest {
         store.commit(Map.of(CHANGELOG, 10L));
         assertEquals(10, store.committedOffset(CHANGELOG));
         assertEquals(OFFSET_UNKNOWN, offsetAfterAKill());
-        context.restoreWithHeaders("counts", List.of(record(11, "b", "1".repeat(65536))));
+        context.restoreWithHeaders("counts", List.of(record(11, "b", "1".repeat(15 * 65536))));
         store.commit(Map.of(CHANGELOG, 11L));
-        assertEquals(11, offsetAfterAKill());
-        context.restoreWithHeaders("counts", List.of(record(12, "c", "1")));
+        assertEquals(OFFSET_UNKNOWN, offsetAfterAKill());
+        context.restoreWithHeaders("counts", List.of(record(12, "c", "1".repeat(65536))));
         store.commit(Map.of(CHANGELOG, 12L));
-        assertEquals(11, offsetAfterAKill());
+        assertEquals(12, offsetAfterAKill());
+        context.restoreWithHeaders("counts", List.of(record(13, "c", "1")));
+        store.commit(Map.of(CHANGELOG, 13L));
+        assertEquals(12, offsetAfterAKill());
         // Kafka says that nothing of it can be used.
         store.commit(Map.of());
         assertNull(offsetAfterAKill());
