@@ -461,7 +461,8 @@ static int end_prepared(const node* step, windrow_error** error) {
   if (says(step, "do", "roll_back_prepared")) {
     return windrow_roll_back_prepared(db, name_in(step), WINDROW_DURABILITY_DEFAULT, error);
   }
-  return check_names(step, windrow_prepared_names_json(db, &json, error), json);
+  int code = windrow_prepared_names_json(db, &json, error);
+  return check_names(step, code, json);
 }
 
 /* Compares a write of a change with that of the suite. `state` is where the latter is. */
@@ -515,7 +516,8 @@ static int read_changes(const node* step, struct follower* follower, windrow_err
 static int follow(const node* step, windrow_error** error) {
   if (says(step, "do", "consumer_names")) {
     char* json = NULL;
-    return check_names(step, windrow_consumers_json(db, &json, error), json);
+    int code = windrow_consumers_json(db, &json, error);
+    return check_names(step, code, json);
   }
   struct follower* follower = &followers[says(step, "name", "two")];
   CHECK(follower == &followers[1] || says(step, "name", "one"));

@@ -13,7 +13,7 @@
 #include "windrow.h"
 
 /* What the memory budget of a database and the allocator take and give back as they like, in bytes. */
-#define SLACK_BYTES (8L << 20)
+#define SLACK_BYTES (2L << 20)
 
 static void check(int code, windrow_error* error) {
   if (code == WINDROW_OK) return;

@@ -146,7 +146,7 @@ fn limits(script: &mut Script) {
     script.push(get(&key), LATEST, value("1"));
 }
 
-/// Locks that are taken and are not free, savepoints that release them, and a write that waits for none.
+/// Locks that are taken and are not free, savepoints that release them, a write that waits for none, and reads for an update.
 fn locks(script: &mut Script) {
     let [first, second] = [1, 2].map(Place::Transaction);
     script.push_done(put("a", "1"), LATEST);
@@ -197,6 +197,21 @@ fn locks(script: &mut Script) {
     script.push_done(Action::Commit, fifth);
     let scan = Action::Scan(MAIN, (None, None), false);
     script.push(scan, LATEST, Answer::Entries(Vec::new()));
+
+    // Without locks, the commit alone finds what has changed since a read for an update, and not since a plain one.
+    let [covered, plain] = [6, 7].map(Place::Transaction);
+    script.push_done(Action::Begin(Begin::Snapshot), covered);
+    script.push_done(Action::Begin(Begin::Snapshot), plain);
+    script.push(get_for_update("a"), covered, NO_VALUE);
+    script.push(get("a"), plain, NO_VALUE);
+    script.push_done(put("a", "7"), LATEST);
+    script.push(get_for_update("a"), covered, NO_VALUE);
+    script.push_done(put("b", "8"), covered);
+    script.push_done(put("c", "9"), plain);
+    script.push_error(Action::Commit, covered, "Conflict");
+    script.push_done(Action::Commit, plain);
+    script.push(get("b"), LATEST, NO_VALUE);
+    script.push(get("c"), LATEST, value("9"));
 }
 
 /// Transactions that wait for the second phase of their commit, also over a close.
