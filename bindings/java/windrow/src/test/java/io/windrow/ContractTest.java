@@ -120,12 +120,15 @@ class ContractTest {
                         keyspace(step).deleteRange(range(step));
                     }
                 }
-                case "put_if_absent" -> assertEquals(
-                        step.get("done").getAsBoolean(),
-                        keyspace(step).putIfAbsent(bytes(step, "key"), bytes(step, "value")));
-                case "compare_and_swap" -> assertEquals(
-                        step.get("done").getAsBoolean(),
-                        keyspace(step).compareAndSwap(bytes(step, "key"), bytes(step, "expected"), bytes(step, "value")));
+                case "put_if_absent" -> {
+                    boolean done = keyspace(step).putIfAbsent(bytes(step, "key"), bytes(step, "value"));
+                    assertEquals(step.get("done").getAsBoolean(), done);
+                }
+                case "compare_and_swap" -> {
+                    boolean done = keyspace(step)
+                            .compareAndSwap(bytes(step, "key"), bytes(step, "expected"), bytes(step, "value"));
+                    assertEquals(step.get("done").getAsBoolean(), done);
+                }
                 case "batch" -> batch(step.getAsJsonArray("writes"));
                 case "get" -> get(step, transaction);
                 case "multi_get" -> multiGet(step);
