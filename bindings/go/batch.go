@@ -24,6 +24,8 @@ type Batch struct {
 	// The writes as a windrow_go_write each, and its bytes.
 	writes []byte
 	count  int
+	// Of the first time to live that is none.
+	fault error
 }
 
 // Len is the number of writes.
@@ -34,37 +36,41 @@ func (batch *Batch) Len() int {
 // Clear removes all writes, and keeps the memory.
 func (batch *Batch) Clear() {
 	clear(batch.keyspaces)
-	batch.start, batch.database = nil, nil
+	batch.start, batch.database, batch.fault = nil, nil, nil
 	batch.keyspaces, batch.writes, batch.count = batch.keyspaces[:0], batch.writes[:0], 0
 }
 
 // Put adds a write that sets the value of key.
 func (batch *Batch) Put(keyspace *Keyspace, key, value []byte) {
-	batch.add(C.WINDROW_GO_PUT, keyspace, 0, key, value)
+	batch.add(C.windrow_go_write{what: C.WINDROW_GO_PUT}, keyspace, key, value)
 }
 
 // PutWithTTL adds a write that sets the value of key for ttl. The time begins with the call of [DB.Write] or [Batch.Bytes].
 func (batch *Batch) PutWithTTL(keyspace *Keyspace, key, value []byte, ttl time.Duration) {
-	batch.add(C.WINDROW_GO_PUT_WITH_TTL, keyspace, ttl, key, value)
+	lifetime, err := timeToLive(ttl)
+	if batch.fault == nil {
+		batch.fault = err
+	}
+	batch.add(C.windrow_go_write{what: C.WINDROW_GO_PUT_WITH_TTL, ttl: lifetime}, keyspace, key, value)
 }
 
 // Delete adds a write that removes key.
 func (batch *Batch) Delete(keyspace *Keyspace, key []byte) {
-	batch.add(C.WINDROW_GO_DELETE, keyspace, 0, key, nil)
+	batch.add(C.windrow_go_write{what: C.WINDROW_GO_DELETE}, keyspace, key, nil)
 }
 
 // DeleteRange adds a write that removes all keys of a range: those of the keyspace, and those that the batch has set
 // before.
 func (batch *Batch) DeleteRange(keyspace *Keyspace, keys Range) {
-	batch.add(C.WINDROW_GO_DELETE_RANGE, keyspace, 0, keys.Start, keys.End)
+	batch.add(C.windrow_go_write{what: C.WINDROW_GO_DELETE_RANGE}, keyspace, keys.Start, keys.End)
 }
 
 // Merge adds a write of an operand, as [Keyspace.Merge] does.
 func (batch *Batch) Merge(keyspace *Keyspace, key, operand []byte) {
-	batch.add(C.WINDROW_GO_MERGE, keyspace, 0, key, operand)
+	batch.add(C.windrow_go_write{what: C.WINDROW_GO_MERGE}, keyspace, key, operand)
 }
 
-func (batch *Batch) add(what C.uint32_t, keyspace *Keyspace, ttl time.Duration, first, second []byte) {
+func (batch *Batch) add(write C.windrow_go_write, keyspace *Keyspace, first, second []byte) {
 	position := -1
 	// Batches have few keyspaces, and most writes have that of the write before.
 	for i := len(batch.keyspaces) - 1; i >= 0 && position < 0; i-- {
@@ -76,7 +82,7 @@ func (batch *Batch) add(what C.uint32_t, keyspace *Keyspace, ttl time.Duration, 
 		position = len(batch.keyspaces)
 		batch.keyspaces = append(batch.keyspaces, keyspace.keyspace)
 	}
-	write := C.windrow_go_write{what: what, keyspace: C.uint32_t(position), ttl: milliseconds(ttl)}
+	write.keyspace = C.uint32_t(position)
 	for i, bytes := range [][]byte{first, second} {
 		write.lengths[i] = C.uint64_t(len(bytes))
 		if bytes != nil {
@@ -176,6 +182,9 @@ func visitedWrites(visited []byte) (writes []Write) {
 
 // with runs a call with the batch as one of C.
 func (batch *Batch) with(call func(made *C.windrow_batch, failed **C.windrow_error)) error {
+	if batch.fault != nil {
+		return batch.fault
+	}
 	keyspaces, ok := enterAll(batch.keyspaces, nil)
 	if !ok {
 		return ErrClosed

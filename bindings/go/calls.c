@@ -59,7 +59,8 @@ windrow_error *windrow_go_multi_get(const windrow_keyspace *keyspace, const wind
   windrow_bytes *all = space(count, sizeof *all);
   for (size_t i = 0; i < count; i++) {
     all[i] = WINDROW_BYTES(keys, key_lengths[i]);
-    keys += key_lengths[i];
+    /* Null if no key has bytes. */
+    if (key_lengths[i] > 0) keys += key_lengths[i];
   }
   windrow_multi_get(keyspace, snapshot, all, values, count, &error);
   free(all);
@@ -72,8 +73,10 @@ windrow_error *windrow_go_multi_get(const windrow_keyspace *keyspace, const wind
 void windrow_go_move_values(windrow_value **values, size_t count, uint8_t *buffer) {
   for (size_t i = 0; i < count; i++) {
     windrow_bytes bytes = windrow_value_bytes(values[i]);
-    if (bytes.length > 0) memcpy(buffer, bytes.data, bytes.length);
-    buffer += bytes.length;
+    if (bytes.length > 0) {
+      memcpy(buffer, bytes.data, bytes.length);
+      buffer += bytes.length;
+    }
     windrow_value_free(values[i]);
   }
 }

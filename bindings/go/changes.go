@@ -153,9 +153,10 @@ func (changes *Changes) Close() error {
 // How long one call of C waits. A context that ends, or a close, ends the wait after that time at the latest.
 const feedWait = 50 * time.Millisecond
 
-// Next waits for the next change. If ctx ends first, its error is returned, and nothing is lost: the next call goes on. So it
-// does after another error, unless that comes again. [ErrFellBehind]: the change is not kept any more, or the consumer
-// of the feed has acknowledged it already.
+// Next waits for the next change. If ctx ends first, its error is returned, and nothing is lost. After another error the next
+// call tries the same change again, except after [ErrUnsupported]: a write of the change is newer than this package, and the
+// feed goes on behind it. Who may not miss it begins anew at the place of its consumer, with a newer package. [ErrFellBehind]:
+// the change is not kept any more, or the consumer of the feed has acknowledged it already.
 func (changes *Changes) Next(ctx context.Context) (*Change, error) {
 	defer runtime.KeepAlive(changes)
 	for {

@@ -37,6 +37,16 @@ passed() {
     echo "$name: $count tests passed"
 }
 
+# has_race_detector: whether Go has it for this machine.
+has_race_detector() {
+    mkdir "$work/empty"
+    echo 'package main; func main() {}' >"$work/empty/main.go"
+    if ! go build -race -o "$work/empty/empty" "$work/empty/main.go" 2>/dev/null; then
+        skipped "the race detector is not here"
+        return 1
+    fi
+}
+
 # modules: fetches what the module here needs.
 modules() {
     go mod download || unreachable "the proxy for modules" go list -m -versions github.com/hashicorp/raft

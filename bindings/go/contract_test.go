@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"reflect"
 	"testing"
+	"time"
 
 	windrow "github.com/windrow-db/windrow/bindings/go"
 )
@@ -39,21 +41,35 @@ func (octets *octets) UnmarshalJSON(text []byte) error {
 	return err
 }
 
+// write is a write of a step, of a batch, or of a change.
+type write struct {
+	Do, Keyspace        string
+	Key, Value, Operand octets
+	Start, End          octets
+	// In milliseconds; 0 for a value that stays.
+	TTL int64
+}
+
 type step struct {
-	Do, Keyspace, Isolation string
-	Key, Value, Operand     octets
-	Start, End              octets
-	Before, After           octets
-	Reverse                 bool
-	Entries                 [][2]octets
-	Writes                  []step
-	Snapshot, Transaction   int
-	Savepoint               int
-	Error                   string
+	write
+	Isolation, Name       string
+	ForUpdate             bool `json:"for_update"`
+	Keys, Values          []octets
+	Expected              octets
+	Before, After         octets
+	Reverse, Exists, Done bool
+	Entries               [][2]octets
+	Writes                []write
+	Names                 []string
+	Changes               [][]write
+	Snapshot, Transaction int
+	Savepoint, Count      int
+	Error                 string
 }
 
 var suite struct {
 	MergeOperators map[string]string `json:"merge_operators"`
+	LockTimeout    int64             `json:"lock_timeout"`
 	Histories      []struct {
 		Name  string
 		Steps []json.RawMessage
@@ -69,15 +85,23 @@ var kindsOfTheSuite = map[string]windrow.Kind{
 	"Merge": windrow.ErrMerge,
 }
 
+// follower is a consumer, with the numbers of the changes that it has read last.
+type follower struct {
+	*windrow.Consumer
+	read []uint64
+}
+
 // player runs the steps of a history.
 type player struct {
 	t            *testing.T
 	path         string
+	began        time.Time
 	db           *windrow.DB
 	keyspaces    map[string]*windrow.Keyspace
 	snapshots    map[int]*windrow.Snapshot
 	transactions map[int]*windrow.Transaction
 	savepoints   map[int]windrow.Savepoint
+	followers    map[string]*follower
 }
 
 func (player *player) open() (err error) {
@@ -85,7 +109,8 @@ func (player *player) open() (err error) {
 	for keyspace, name := range suite.MergeOperators {
 		operators[keyspace] = windrow.MergeOperator{Name: name}
 	}
-	player.db, err = windrow.Open(player.path, &windrow.Options{MergeOperators: operators})
+	timeout := time.Duration(suite.LockTimeout) * time.Millisecond
+	player.db, err = windrow.Open(player.path, &windrow.Options{MergeOperators: operators, LockTimeout: timeout})
 	if err != nil {
 		return err
 	}
@@ -93,6 +118,7 @@ func (player *player) open() (err error) {
 	player.snapshots = map[int]*windrow.Snapshot{}
 	player.transactions = map[int]*windrow.Transaction{}
 	player.savepoints = map[int]windrow.Savepoint{}
+	player.followers = map[string]*follower{}
 	for _, name := range []string{"main", "lists"} {
 		if player.keyspaces[name], err = player.db.Keyspace(name); err != nil {
 			return err
@@ -162,15 +188,182 @@ func (player *player) neighbors(step *step) error {
 	return player.same(cursor.Key(), cursor.Err(), step.After)
 }
 
+func (player *player) get(step *step) error {
+	transaction, keyspace := player.transactions[step.Transaction], player.keyspaces[step.Keyspace]
+	get := player.view(step).Get
+	switch {
+	case transaction != nil && step.ForUpdate:
+		get = func(key []byte) ([]byte, error) { return transaction.GetForUpdate(keyspace, key) }
+	case transaction != nil:
+		get = func(key []byte) ([]byte, error) { return transaction.Get(keyspace, key) }
+	}
+	found, err := get(step.Key)
+	return player.same(found, err, step.Value)
+}
+
+func (player *player) multiGet(step *step) error {
+	keys := make([][]byte, len(step.Keys))
+	for i, key := range step.Keys {
+		keys[i] = key
+	}
+	found, err := player.view(step).MultiGet(keys...)
+	if err == nil && len(found) != len(step.Values) {
+		player.t.Errorf("found %d values", len(found))
+	}
+	for i, value := range found {
+		err = player.same(value, err, step.Values[i])
+	}
+	return err
+}
+
+// timeToLive is that of what expires then, in milliseconds. It has whole hours, and no history takes as long.
+func (player *player) timeToLive(expiry time.Time) int64 {
+	if expiry.IsZero() {
+		return 0
+	}
+	return expiry.Sub(player.began).Round(time.Hour).Milliseconds()
+}
+
+func (player *player) expiresAt(step *step) error {
+	expiry, err := player.view(step).ExpiresAt(step.Key)
+	exists := !errors.Is(err, windrow.ErrKeyNotFound)
+	if !exists {
+		err = nil
+	}
+	if found := player.timeToLive(expiry); err == nil && (exists != step.Exists || found != step.TTL) {
+		player.t.Errorf("found %v, and a time to live of %d ms", exists, found)
+	}
+	return err
+}
+
+// put makes the write of a step.
+func (player *player) put(step *step) error {
+	keyspace, ttl := player.keyspaces[step.Keyspace], time.Duration(step.TTL)*time.Millisecond
+	transaction := player.transactions[step.Transaction]
+	switch {
+	case transaction != nil && ttl != 0:
+		return transaction.PutWithTTL(keyspace, step.Key, step.Value, ttl)
+	case transaction != nil:
+		return transaction.Put(keyspace, step.Key, step.Value)
+	case ttl != 0:
+		return keyspace.PutWithTTL(step.Key, step.Value, ttl)
+	}
+	return keyspace.Put(step.Key, step.Value)
+}
+
+func (player *player) batch(writes []write) error {
+	var batch windrow.Batch
+	for _, write := range writes {
+		keyspace, ttl := player.keyspaces[write.Keyspace], time.Duration(write.TTL)*time.Millisecond
+		switch {
+		case write.Do == "put" && ttl != 0:
+			batch.PutWithTTL(keyspace, write.Key, write.Value, ttl)
+		case write.Do == "put":
+			batch.Put(keyspace, write.Key, write.Value)
+		case write.Do == "delete":
+			batch.Delete(keyspace, write.Key)
+		case write.Do == "merge":
+			batch.Merge(keyspace, write.Key, write.Operand)
+		case write.Do == "delete_range":
+			batch.DeleteRange(keyspace, windrow.Range{Start: write.Start, End: write.End})
+		default:
+			player.t.Fatalf("a batch has no %q", write.Do)
+		}
+	}
+	return player.db.Write(&batch)
+}
+
+// done compares whether a call has written.
+func (player *player) done(done bool, err error, step *step) error {
+	if err == nil && done != step.Done {
+		player.t.Errorf("it has written: %v", done)
+	}
+	return err
+}
+
+// names compares names, in their order.
+func (player *player) names(found []string, err error, step *step) error {
+	if err == nil && !reflect.DeepEqual(append([]string{}, found...), step.Names) {
+		player.t.Errorf("found %q", found)
+	}
+	return err
+}
+
+// changed is a write of a change as the suite has it.
+func (player *player) changed(found windrow.Write) write {
+	changed := write{Keyspace: found.Keyspace, TTL: player.timeToLive(found.ExpiresAt)}
+	switch found.Kind {
+	case windrow.WritePut:
+		changed.Do, changed.Key, changed.Value = "put", found.Key, found.Value
+	case windrow.WriteDelete:
+		changed.Do, changed.Key = "delete", found.Key
+	case windrow.WriteMerge:
+		changed.Do, changed.Key, changed.Operand = "merge", found.Key, found.Value
+	case windrow.WriteDeleteRange:
+		changed.Do, changed.Start, changed.End = "delete_range", found.Key, found.Value
+	}
+	return changed
+}
+
+func (player *player) changes(step *step) error {
+	follower := player.followers[step.Name]
+	changes, err := follower.Changes()
+	if err != nil {
+		return err
+	}
+	defer changes.Close()
+	follower.read = nil
+	found := [][]write{}
+	for change, err := range changes.Present() {
+		if err != nil {
+			return err
+		}
+		follower.read = append(follower.read, change.Sequence)
+		var writes []write
+		for _, one := range change.Writes {
+			writes = append(writes, player.changed(one))
+		}
+		if change.Kind != windrow.BatchCommitted || change.Sequence+1-change.FirstSequence != uint64(len(writes)) {
+			player.t.Errorf("found the change %v", change)
+		}
+		found = append(found, writes)
+	}
+	if !reflect.DeepEqual(found, step.Changes) {
+		player.t.Errorf("found %v", found)
+	}
+	return nil
+}
+
+func (player *player) acknowledge(step *step) error {
+	follower := player.followers[step.Name]
+	sequence := follower.read[step.Count-1]
+	if err := follower.Acknowledge(sequence); err != nil {
+		return err
+	}
+	if found, err := follower.Acknowledged(); err != nil || found != sequence {
+		player.t.Errorf("the place is %d after %d: %v", found, sequence, err)
+	}
+	return nil
+}
+
+func (player *player) begin(step *step) (err error) {
+	begin := func() (*windrow.Transaction, error) { return player.db.Begin(windrow.Serializable) }
+	switch step.Isolation {
+	case "snapshot":
+		begin = func() (*windrow.Transaction, error) { return player.db.Begin(windrow.SnapshotIsolation) }
+	case "locking":
+		begin = func() (*windrow.Transaction, error) { return player.db.BeginLocking(context.Background()) }
+	}
+	player.transactions[step.Transaction], err = begin()
+	return err
+}
+
 func (player *player) run(step *step) (err error) {
 	keyspace, keys := player.keyspaces[step.Keyspace], windrow.Range{Start: step.Start, End: step.End}
 	transaction := player.transactions[step.Transaction]
 	switch step.Do {
 	case "put":
-		if transaction != nil {
-			return transaction.Put(keyspace, step.Key, step.Value)
-		}
-		return keyspace.Put(step.Key, step.Value)
+		return player.put(step)
 	case "delete":
 		if transaction != nil {
 			return transaction.Delete(keyspace, step.Key)
@@ -186,32 +379,20 @@ func (player *player) run(step *step) (err error) {
 			return transaction.DeleteRange(keyspace, keys)
 		}
 		return keyspace.DeleteRange(keys)
+	case "put_if_absent":
+		done, err := keyspace.PutIfAbsent(step.Key, step.Value)
+		return player.done(done, err, step)
+	case "compare_and_swap":
+		done, err := keyspace.CompareAndSwap(step.Key, step.Expected, step.Value)
+		return player.done(done, err, step)
 	case "batch":
-		var batch windrow.Batch
-		for _, write := range step.Writes {
-			keyspace := player.keyspaces[write.Keyspace]
-			switch write.Do {
-			case "put":
-				batch.Put(keyspace, write.Key, write.Value)
-			case "delete":
-				batch.Delete(keyspace, write.Key)
-			case "merge":
-				batch.Merge(keyspace, write.Key, write.Operand)
-			case "delete_range":
-				batch.DeleteRange(keyspace, windrow.Range{Start: write.Start, End: write.End})
-			default:
-				player.t.Fatalf("a batch has no %q", write.Do)
-			}
-		}
-		return player.db.Write(&batch)
+		return player.batch(step.Writes)
 	case "get":
-		var found []byte
-		if transaction != nil {
-			found, err = transaction.Get(keyspace, step.Key)
-		} else {
-			found, err = player.view(step).Get(step.Key)
-		}
-		return player.same(found, err, step.Value)
+		return player.get(step)
+	case "multi_get":
+		return player.multiGet(step)
+	case "expires_at":
+		return player.expiresAt(step)
 	case "scan":
 		return player.scan(step)
 	case "neighbors":
@@ -222,14 +403,35 @@ func (player *player) run(step *step) (err error) {
 	case "release":
 		return player.snapshots[step.Snapshot].Close()
 	case "begin":
-		isolation := windrow.Serializable
-		if step.Isolation == "snapshot" {
-			isolation = windrow.SnapshotIsolation
-		}
-		player.transactions[step.Transaction], err = player.db.Begin(isolation)
-		return err
+		return player.begin(step)
 	case "commit":
 		return transaction.Commit()
+	case "prepare":
+		return transaction.Prepare(step.Name)
+	case "prepared_names":
+		names, err := player.db.Prepared()
+		return player.names(names, err, step)
+	case "commit_prepared":
+		return player.db.CommitPrepared(step.Name)
+	case "roll_back_prepared":
+		return player.db.RollbackPrepared(step.Name)
+	case "consumer":
+		consumer, err := player.db.Consumer(step.Name)
+		player.followers[step.Name] = &follower{consumer, nil}
+		return err
+	case "consumer_names":
+		consumers, err := player.db.Consumers()
+		var names []string
+		for _, consumer := range consumers {
+			names = append(names, consumer.Name)
+		}
+		return player.names(names, err, step)
+	case "changes":
+		return player.changes(step)
+	case "acknowledge":
+		return player.acknowledge(step)
+	case "remove_consumer":
+		return player.db.RemoveConsumer(step.Name)
 	case "roll_back":
 		transaction.Rollback()
 		return nil
@@ -266,7 +468,7 @@ func TestTheAnswersAreThoseOfTheSuite(t *testing.T) {
 	}
 	for _, history := range suite.Histories {
 		t.Run(history.Name, func(t *testing.T) {
-			player := &player{t: t, path: t.TempDir()}
+			player := &player{t: t, path: t.TempDir(), began: time.Now()}
 			check(t, player.open())
 			for _, text := range history.Steps {
 				var step step

@@ -303,6 +303,9 @@ func (db *DB) Checkpoint(ctx context.Context, path string) error {
 // Write writes a batch as one: a reader sees all of it or nothing, and so does an open after a crash. The batch is
 // unchanged and can be written again. The first fault of its writes is the error, and then nothing is written.
 func (db *DB) Write(batch *Batch, durability ...Durability) error {
+	if batch.fault != nil {
+		return batch.fault
+	}
 	keyspaces, ok := enterAll(batch.keyspaces, make([]*C.windrow_keyspace, 0, 8))
 	if !ok {
 		return ErrClosed

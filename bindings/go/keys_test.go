@@ -89,8 +89,10 @@ func TestManyKeysAtOnce(t *testing.T) {
 		check(t, err)
 		equal(t, len(found), len(keys))
 	}
-	_, err = main.MultiGet([]byte("a"), nil)
-	is(t, err, windrow.ErrInvalidArgument)
+	for _, keys := range [][][]byte{{[]byte("a"), nil}, {nil, {}}} {
+		_, err = main.MultiGet(keys...)
+		is(t, err, windrow.ErrInvalidArgument)
+	}
 }
 
 func TestPinnedValues(t *testing.T) {
@@ -148,6 +150,7 @@ func TestEntriesExpire(t *testing.T) {
 	equal(t, expires(t, at, err), "hour")
 	at, err = transaction.ExpiresAt(main, []byte("missing"))
 	equal(t, expires(t, at, err), "missing")
+	is(t, transaction.PutWithTTL(main, key, nil, -1), windrow.ErrInvalidArgument)
 	check(t, transaction.Commit())
 	for key, expected := range map[string]string{
 		"a": "hour", "b": "hour", "c": "hour", "stays": "never", "missing": "missing",
@@ -182,6 +185,16 @@ func TestEntriesExpire(t *testing.T) {
 	at, err = main.ExpiresAt(key)
 	equal(t, expires(t, at, err), "missing")
 	check(t, main.PutWithTTL(key, nil, math.MaxInt64))
+
+	// A time to live that is negative is an error, of a batch at its write.
+	is(t, main.PutWithTTL(key, []byte("1"), -1), windrow.ErrInvalidArgument)
+	batch.PutWithTTL(main, key, []byte("1"), -1)
+	is(t, db.Write(&batch), windrow.ErrInvalidArgument)
+	_, err = batch.Bytes()
+	is(t, err, windrow.ErrInvalidArgument)
+	batch.Clear()
+	check(t, db.Write(&batch))
+	equal(t, get(t, main, "a"), "")
 
 	daily, err := db.KeyspaceWith("daily", &windrow.KeyspaceOptions{DefaultTTL: time.Hour})
 	check(t, err)

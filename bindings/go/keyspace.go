@@ -268,11 +268,15 @@ func (keyspace *Keyspace) Put(key, value []byte, durability ...Durability) error
 	return failure(failed)
 }
 
-// PutWithTTL sets the value of key for ttl, in milliseconds, rounded up. From then on no read sees it, and a later
-// compaction frees its space.
+// PutWithTTL sets the value of key for ttl, in milliseconds, rounded up; a negative one is an error. From then on no read
+// sees it, and a later compaction frees its space.
 func (keyspace *Keyspace) PutWithTTL(key, value []byte, ttl time.Duration, durability ...Durability) error {
+	lifetime, err := timeToLive(ttl)
+	if err != nil {
+		return err
+	}
 	return keyspace.with(func(handle *C.windrow_keyspace, failed **C.windrow_error) {
-		C.windrow_put_with_ttl(handle, lend(key), lend(value), milliseconds(ttl), last(durability), failed)
+		C.windrow_put_with_ttl(handle, lend(key), lend(value), lifetime, last(durability), failed)
 	})
 }
 

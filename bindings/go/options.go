@@ -251,6 +251,14 @@ func (options *KeyspaceOptions) settings() (set settings) {
 	return set
 }
 
+// timeToLive is a time to live for C, which has no negative ones.
+func timeToLive(ttl time.Duration) (C.uint64_t, error) {
+	if ttl < 0 {
+		return 0, invalid("the time to live is negative: %v", ttl)
+	}
+	return milliseconds(ttl), nil
+}
+
 // milliseconds rounds up, so that a short wait is not none. A negative duration is none.
 func milliseconds(duration time.Duration) C.uint64_t {
 	whole := duration.Milliseconds()

@@ -13,12 +13,8 @@ for file in *.c; do
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "-I$root/crates/windrow-c/include" "$file"
 done
 passed tests go test -count=1 .
-mkdir "$work/empty"
-echo 'package main; func main() {}' >"$work/empty/main.go"
-if go build -race -o "$work/empty/empty" "$work/empty/main.go" 2>/dev/null; then
+if has_race_detector; then
     passed "race detector" env GOEXPERIMENT=cgocheck2 go test -race -count=1 . -seeds=2
-else
-    skipped "the race detector is not here"
 fi
 for example in examples/*/; do
     go run "./$example" "$work/$(basename "$example").db" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }

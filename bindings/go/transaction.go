@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"runtime"
 	"time"
 )
@@ -77,20 +78,23 @@ func (db *DB) begin(ctx context.Context,
 	return transaction, nil
 }
 
-// Transact runs work in a serializable transaction without locks and commits it. After a conflict it does both again, until
-// ctx ends. An error of work ends the transaction without a commit.
+// Transact runs work in a serializable transaction without locks and commits it. After a conflict it waits for a short
+// random time and does both again, until ctx ends. An error of work ends the transaction without a commit.
 func (db *DB) Transact(ctx context.Context, work func(*Transaction) error) error {
 	return again(ctx, work, func() (*Transaction, error) { return db.Begin(Serializable) })
 }
 
-// TransactLocking runs work in a locking transaction and commits it. After a conflict or a deadlock it does both again,
-// until ctx ends.
+// TransactLocking runs work in a locking transaction and commits it. After a conflict or a deadlock it waits for a short
+// random time and does both again, until ctx ends.
 func (db *DB) TransactLocking(ctx context.Context, work func(*Transaction) error) error {
 	return again(ctx, work, func() (*Transaction, error) { return db.BeginLocking(ctx) })
 }
 
+// The longest pause after a conflict, and by how much each one may be longer than the one before.
+const pauseMax, pauseStep = 10 * time.Millisecond, 100 * time.Microsecond
+
 func again(ctx context.Context, work func(*Transaction) error, begin func() (*Transaction, error)) error {
-	for {
+	for tries := 1; ; tries++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -98,6 +102,17 @@ func again(ctx context.Context, work func(*Transaction) error, begin func() (*Tr
 		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDeadlock) {
 			return err
 		}
+		pause(ctx, rand.N(min(pauseMax, time.Duration(tries)*pauseStep)))
+	}
+}
+
+// pause waits for so long, or until ctx ends.
+func pause(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -198,11 +213,15 @@ func (transaction *Transaction) Put(keyspace *Keyspace, key, value []byte) error
 	return failure(failed)
 }
 
-// PutWithTTL sets the value of key for ttl from now on.
+// PutWithTTL sets the value of key for ttl from now on, as [Keyspace.PutWithTTL] does.
 func (transaction *Transaction) PutWithTTL(keyspace *Keyspace, key, value []byte, ttl time.Duration) error {
+	lifetime, err := timeToLive(ttl)
+	if err != nil {
+		return err
+	}
 	return transaction.with(keyspace, func(transaction *C.windrow_transaction, keyspace *C.windrow_keyspace,
 		failed **C.windrow_error) {
-		C.windrow_transaction_put_with_ttl(transaction, keyspace, lend(key), lend(value), milliseconds(ttl), failed)
+		C.windrow_transaction_put_with_ttl(transaction, keyspace, lend(key), lend(value), lifetime, failed)
 	})
 }
 

@@ -198,6 +198,17 @@ func TestTransactTriesAgain(t *testing.T) {
 		return failed
 	}), failed)
 	equal(t, get(t, main, "counter"), "200")
+
+	// The end of the context ends the tries, and the pause before the next one.
+	ctx, cancel := context.WithCancel(context.Background())
+	tries := 0
+	is(t, db.Transact(ctx, func(*windrow.Transaction) error {
+		if tries++; tries == 20 {
+			cancel()
+		}
+		return windrow.ErrConflict
+	}), context.Canceled)
+	equal(t, tries, 20)
 }
 
 func TestLocksWaitUntilTheDeadline(t *testing.T) {

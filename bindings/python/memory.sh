@@ -3,7 +3,7 @@
 #
 # usage: memory.sh [errors | cursors | opens]
 source "$(dirname "$0")/common.sh"
-environment 'maturin>=1.9,<2' pytest
+environment 'maturin>=1.9,<2' 'pytest>=9,<10'
 # WINDROW_PYTHON_INSTALLED: the wheel is in the environment already.
 [ -n "${WINDROW_PYTHON_INSTALLED:-}" ] || { wheel; installed; }
 cd "$here"

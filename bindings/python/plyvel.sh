@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # plyvel's own tests, unchanged, on windrow.plyvel. pip fetches them.
 source "$(dirname "$0")/common.sh"
-environment 'maturin>=1.9,<2' pytest
+environment 'maturin>=1.9,<2' 'pytest>=9,<10'
 # WINDROW_PYTHON_INSTALLED: the wheel is in the environment already, if test.sh was not skipped.
 if [ -z "${WINDROW_PYTHON_INSTALLED:-}" ]; then
     wheel

@@ -7,9 +7,9 @@
 source "$(dirname "$0")/common.sh"
 # Nobody takes an earlier wheel for this one, if what follows is skipped.
 [ ! -x "$python" ] || "$python" -m pip uninstall --quiet --yes windrow
-environment 'maturin>=1.9,<2' pytest mypy pyarrow
+environment 'maturin>=1.9,<2' 'pytest>=9,<10' 'mypy>=2,<3' 'pyarrow>=26,<27'
 # For an example. They are large, and not every Python has them.
-"$python" -m pip install --quiet polars pandas || skipped "pip has no polars or pandas, so no example makes data frames"
+"$python" -m pip install --quiet 'polars>=2,<3' 'pandas>=3,<4' || skipped "pip has no polars or pandas, so no example makes data frames"
 wheel
 installed
 

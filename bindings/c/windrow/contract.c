@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "windrow.h"
 
@@ -103,12 +104,22 @@ static bool says(const node* object, const char* name, const char* expected) {
   return found != NULL && is(found->text, found->length, expected);
 }
 
+/* Whether the member is there, and neither null nor false. */
+static bool has(const node* object, const char* name) {
+  const node* found = member(object, name);
+  return found != NULL && found->kind != 'n' && found->kind != 'f';
+}
+
+/* A number of a step, or 0. */
+static uint64_t long_number(const node* object, const char* name) {
+  return has(object, name) ? strtoull(member(object, name)->text, NULL, 10) : 0;
+}
+
 /* The number of an object that a step names, or 0. */
 static size_t number(const node* object, const char* name) {
-  const node* found = member(object, name);
-  size_t number = found == NULL ? 0 : strtoul(found->text, NULL, 10);
+  uint64_t number = long_number(object, name);
   CHECK(number < 1000);
-  return number;
+  return (size_t)number;
 }
 
 /* The bytes of the present step. */
@@ -150,14 +161,24 @@ static void check_bytes(windrow_bytes found, windrow_bytes expected) {
   CHECK(found.length == 0 || memcmp(found.data, expected.data, found.length) == 0);
 }
 
+/* A consumer, with the numbers of the changes that it has read last. */
+struct follower {
+  windrow_consumer* consumer;
+  uint64_t read[100];
+  size_t count;
+};
+
 /* The handles of a history, by their numbers. */
 static const char* path;
+/* When it began, in milliseconds since the start of 1970. */
+static uint64_t began;
 static windrow_options* options;
 static windrow_database* db;
 static windrow_keyspace *keyspace_main, *keyspace_lists;
 static windrow_snapshot* snapshots[1000];
 static windrow_transaction* transactions[1000];
 static size_t savepoints[1000];
+static struct follower followers[2];
 static bool is_closed;
 
 static void open_database(void) {
@@ -180,6 +201,10 @@ static void free_handles(void) {
     snapshots[i] = NULL;
     transactions[i] = NULL;
   }
+  for (size_t i = 0; i < 2; i++) {
+    windrow_consumer_free(followers[i].consumer);
+    followers[i].consumer = NULL;
+  }
   windrow_keyspace_free(keyspace_main);
   windrow_keyspace_free(keyspace_lists);
   is_closed = false;
@@ -198,6 +223,10 @@ static windrow_range range_of(const node* step) {
 
 static int write_in_batch(windrow_batch* batch, const node* write, windrow_error** error) {
   windrow_keyspace* keyspace = keyspace_of(write);
+  uint64_t ttl = long_number(write, "ttl");
+  if (ttl > 0) {
+    return windrow_batch_put_with_ttl(batch, keyspace, bytes_in(write, "key"), bytes_in(write, "value"), ttl, error);
+  }
   if (says(write, "do", "put")) {
     return windrow_batch_put(batch, keyspace, bytes_in(write, "key"), bytes_in(write, "value"), error);
   }
@@ -220,19 +249,71 @@ static int write_batch(const node* step, windrow_error** error) {
   return code;
 }
 
+static void check_value(const windrow_value* value, windrow_bytes expected) {
+  CHECK((value == NULL) == (expected.data == NULL));
+  check_bytes(windrow_value_bytes(value), expected);
+}
+
 static int get(const node* step, windrow_error** error) {
   windrow_transaction* transaction = transactions[number(step, "transaction")];
+  uint32_t intent = has(step, "for_update") ? WINDROW_READ_FOR_UPDATE : WINDROW_READ_PLAIN;
   windrow_bytes key = bytes_in(step, "key");
   windrow_value* value = NULL;
   int code = transaction != NULL
-                 ? windrow_transaction_get(transaction, keyspace_of(step), key, WINDROW_READ_PLAIN, &value, error)
+                 ? windrow_transaction_get(transaction, keyspace_of(step), key, intent, &value, error)
                  : windrow_get(keyspace_of(step), snapshots[number(step, "snapshot")], key, &value, error);
-  if (code == WINDROW_OK) {
-    windrow_bytes expected = bytes_in(step, "value");
-    CHECK((value == NULL) == (expected.data == NULL));
-    check_bytes(windrow_value_bytes(value), expected);
-  }
+  if (code == WINDROW_OK) check_value(value, bytes_in(step, "value"));
   windrow_value_free(value);
+  return code;
+}
+
+static int multi_get(const node* step, windrow_error** error) {
+  windrow_bytes keys[16];
+  windrow_value* values[16];
+  size_t count = 0;
+  for (const node* key = member(step, "keys")->first; key != NULL; key = key->next) {
+    CHECK(count < 16);
+    keys[count++] = bytes_of(key);
+  }
+  int code = windrow_multi_get(keyspace_of(step), snapshots[number(step, "snapshot")], keys, values, count, error);
+  const node* expected = code == WINDROW_OK ? member(step, "values")->first : NULL;
+  for (size_t i = 0; i < count; i++) {
+    if (code == WINDROW_OK) {
+      check_value(values[i], bytes_of(expected));
+      expected = expected->next;
+    }
+    windrow_value_free(values[i]);
+  }
+  return code;
+}
+
+/* Compares with the time to live of a step. It has whole hours, and no history takes as long. */
+static void check_expiry(uint64_t expiry, const node* step) {
+  uint64_t ttl = long_number(step, "ttl"), hour = 3600000;
+  if (ttl == 0) {
+    CHECK(expiry == WINDROW_EXPIRY_NEVER);
+  } else {
+    CHECK((expiry - began + hour / 2) / hour * hour == ttl);
+  }
+}
+
+static int expires_at(const node* step, windrow_error** error) {
+  uint64_t expiry = 0;
+  int code = windrow_expires_at(keyspace_of(step), NULL, bytes_in(step, "key"), &expiry, error);
+  if (code != WINDROW_OK) return code;
+  CHECK((expiry == WINDROW_EXPIRY_ABSENT) == !has(step, "exists"));
+  if (expiry != WINDROW_EXPIRY_ABSENT) check_expiry(expiry, step);
+  return code;
+}
+
+/* A change of one key on a condition. */
+static int change_one(const node* step, windrow_error** error) {
+  windrow_bytes key = bytes_in(step, "key"), value = bytes_in(step, "value");
+  bool done = false;
+  int code = says(step, "do", "put_if_absent")
+                 ? windrow_put_if_absent(keyspace_of(step), key, value, &done, error)
+                 : windrow_compare_and_swap(keyspace_of(step), key, bytes_in(step, "expected"), value, &done, error);
+  if (code == WINDROW_OK) CHECK(done == has(step, "done"));
   return code;
 }
 
@@ -303,6 +384,11 @@ static int write_one(const node* step, windrow_error** error) {
   }
   if (says(step, "do", "put")) {
     windrow_bytes value = bytes_in(step, "value");
+    uint64_t ttl = long_number(step, "ttl");
+    if (ttl > 0) {
+      return in != NULL ? windrow_transaction_put_with_ttl(in, keyspace, key, value, ttl, error)
+                        : windrow_put_with_ttl(keyspace, key, value, ttl, WINDROW_DURABILITY_DEFAULT, error);
+    }
     return in != NULL ? windrow_transaction_put(in, keyspace, key, value, error)
                       : windrow_put(keyspace, key, value, WINDROW_DURABILITY_DEFAULT, error);
   }
@@ -312,8 +398,24 @@ static int write_one(const node* step, windrow_error** error) {
                     : windrow_merge(keyspace, key, operand, WINDROW_DURABILITY_DEFAULT, error);
 }
 
+/* A name of a step, until the next one. */
+static const char* name_of(const node* name) {
+  static char text[64];
+  CHECK(name->length < sizeof text);
+  snprintf(text, sizeof text, "%.*s", (int)name->length, name->text);
+  return text;
+}
+
+static const char* name_in(const node* step) { return name_of(member(step, "name")); }
+
+/* How long a transaction waits for each lock, in milliseconds. */
+static uint64_t lock_timeout;
+
 static int transact(const node* step, windrow_error** error) {
   windrow_transaction** transaction = &transactions[number(step, "transaction")];
+  if (says(step, "isolation", "locking")) {
+    return windrow_transaction_begin_locking(db, lock_timeout, transaction, error);
+  }
   if (says(step, "do", "begin")) {
     uint32_t isolation =
         says(step, "isolation", "snapshot") ? WINDROW_ISOLATION_SNAPSHOT : WINDROW_ISOLATION_SERIALIZABLE;
@@ -328,9 +430,110 @@ static int transact(const node* step, windrow_error** error) {
   windrow_transaction* ended = *transaction;
   *transaction = NULL;
   if (says(step, "do", "commit")) return windrow_transaction_commit(ended, WINDROW_DURABILITY_DEFAULT, error);
+  if (says(step, "do", "prepare")) return windrow_transaction_prepare(ended, name_in(step), error);
   CHECK(says(step, "do", "roll_back"));
   windrow_transaction_roll_back(ended);
   return WINDROW_OK;
+}
+
+/* Compares names of `json` with those of a step: of all texts that are alone, or the values of `name`. */
+static int check_names(const node* step, int code, char* json) {
+  if (code != WINDROW_OK) return code;
+  node* found;
+  read_node(json, &found);
+  const node* one = found->first;
+  for (const node* name = member(step, "names")->first; name != NULL; name = name->next) {
+    CHECK(one != NULL);
+    const node* text = one->kind == '{' ? member(one, "name") : one;
+    CHECK(text->kind == '"' && is(text->text, text->length, name_of(name)));
+    one = one->next;
+  }
+  CHECK(one == NULL);
+  windrow_text_free(json);
+  return code;
+}
+
+static int end_prepared(const node* step, windrow_error** error) {
+  char* json = NULL;
+  if (says(step, "do", "commit_prepared")) {
+    return windrow_commit_prepared(db, name_in(step), WINDROW_DURABILITY_DEFAULT, error);
+  }
+  if (says(step, "do", "roll_back_prepared")) {
+    return windrow_roll_back_prepared(db, name_in(step), WINDROW_DURABILITY_DEFAULT, error);
+  }
+  int code = windrow_prepared_names_json(db, &json, error);
+  return check_names(step, code, json);
+}
+
+/* Compares a write of a change with that of the suite. `state` is where the latter is. */
+static bool check_change(void* state, const windrow_write* write) {
+  const node** expected = state;
+  const node* one = *expected;
+  static const char* const kinds[] = {"put", "delete", "merge", "delete_range"};
+  CHECK(one != NULL && write->kind < sizeof kinds / sizeof *kinds && says(one, "do", kinds[write->kind]));
+  const node* keyspace = member(one, "keyspace");
+  CHECK(write->keyspace.length == keyspace->length);
+  CHECK(memcmp(write->keyspace.data, keyspace->text, keyspace->length) == 0);
+  bool is_range = write->kind == WINDROW_WRITE_DELETE_RANGE;
+  check_bytes(write->key, bytes_in(one, is_range ? "start" : "key"));
+  if (is_range) {
+    windrow_bytes end = bytes_in(one, "end");
+    CHECK((write->value.data == NULL) == (end.data == NULL));
+    check_bytes(write->value, end);
+  }
+  if (write->kind == WINDROW_WRITE_MERGE) check_bytes(write->value, bytes_in(one, "operand"));
+  if (write->kind == WINDROW_WRITE_PUT) {
+    check_bytes(write->value, bytes_in(one, "value"));
+    check_expiry(write->expiry, one);
+  }
+  *expected = one->next;
+  return true;
+}
+
+static int read_changes(const node* step, struct follower* follower, windrow_error** error) {
+  windrow_changes* changes = NULL;
+  windrow_change* change = NULL;
+  int code = windrow_consumer_changes(follower->consumer, &changes, error);
+  if (code != WINDROW_OK) return code;
+  const node* expected = member(step, "changes")->first;
+  follower->count = 0;
+  while ((code = windrow_changes_next(changes, 0, &change, error)) == WINDROW_OK && change != NULL) {
+    CHECK(expected != NULL && windrow_change_kind(change) == WINDROW_CHANGE_BATCH);
+    const node* write = expected->first;
+    CHECK(windrow_change_visit(change, check_change, &write, NULL) == WINDROW_OK && write == NULL);
+    uint64_t sequence = windrow_change_sequence(change);
+    CHECK(sequence + 1 - windrow_change_first_sequence(change) == windrow_change_count(change));
+    CHECK(follower->count < sizeof follower->read / sizeof *follower->read);
+    follower->read[follower->count++] = sequence;
+    windrow_change_free(change);
+    expected = expected->next;
+  }
+  CHECK(code != WINDROW_OK || expected == NULL);
+  windrow_changes_free(changes);
+  return code;
+}
+
+static int follow(const node* step, windrow_error** error) {
+  if (says(step, "do", "consumer_names")) {
+    char* json = NULL;
+    int code = windrow_consumers_json(db, &json, error);
+    return check_names(step, code, json);
+  }
+  struct follower* follower = &followers[says(step, "name", "two")];
+  CHECK(follower == &followers[1] || says(step, "name", "one"));
+  if (says(step, "do", "changes")) return read_changes(step, follower, error);
+  if (says(step, "do", "remove_consumer")) return windrow_consumer_remove(db, name_in(step), error);
+  if (says(step, "do", "acknowledge")) {
+    size_t count = number(step, "count");
+    CHECK(count > 0 && count <= follower->count);
+    uint64_t sequence = follower->read[count - 1], place = 0;
+    int code = windrow_consumer_acknowledge(follower->consumer, sequence, error);
+    if (code == WINDROW_OK) CHECK(windrow_consumer_acknowledged(follower->consumer, &place, NULL) == WINDROW_OK);
+    CHECK(code != WINDROW_OK || place == sequence);
+    return code;
+  }
+  windrow_consumer_free(follower->consumer);
+  return windrow_consumer_open(db, name_in(step), &follower->consumer, error);
 }
 
 static int administer(const node* step, windrow_error** error) {
@@ -363,9 +566,14 @@ static bool is_one_of(const node* step, const char* names) {
 
 static int run(const node* step, windrow_error** error) {
   if (is_one_of(step, " put delete merge delete_range ")) return write_one(step, error);
-  if (is_one_of(step, " begin commit roll_back savepoint roll_back_to ")) return transact(step, error);
+  if (is_one_of(step, " begin commit roll_back savepoint roll_back_to prepare ")) return transact(step, error);
+  if (is_one_of(step, " commit_prepared roll_back_prepared prepared_names ")) return end_prepared(step, error);
+  if (is_one_of(step, " consumer consumer_names changes acknowledge remove_consumer ")) return follow(step, error);
+  if (is_one_of(step, " put_if_absent compare_and_swap ")) return change_one(step, error);
   if (says(step, "do", "batch")) return write_batch(step, error);
   if (says(step, "do", "get")) return get(step, error);
+  if (says(step, "do", "multi_get")) return multi_get(step, error);
+  if (says(step, "do", "expires_at")) return expires_at(step, error);
   if (says(step, "do", "scan")) return scan(step, error);
   if (says(step, "do", "neighbors")) return neighbors(step, error);
   return administer(step, error);
@@ -379,7 +587,10 @@ static int expected_code(const node* step) {
   } kinds[] = {{"InvalidArgument", WINDROW_INVALID_ARGUMENT},
                {"Closed", WINDROW_CLOSED},
                {"Conflict", WINDROW_CONFLICT},
-               {"Locked", WINDROW_LOCKED}};
+               {"Locked", WINDROW_LOCKED},
+               {"AlreadyExists", WINDROW_ALREADY_EXISTS},
+               {"NotFound", WINDROW_NOT_FOUND},
+               {"TimedOut", WINDROW_TIMED_OUT}};
   if (member(step, "error") == NULL) return WINDROW_OK;
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (says(step, "error", kinds[i].name)) return kinds[i].code;
@@ -413,8 +624,10 @@ static char* content_of(const char* file) {
   return content;
 }
 
-static void set_operators(const node* suite) {
+static void set_options(const node* suite) {
   options = windrow_options_new();
+  lock_timeout = long_number(suite, "lock_timeout");
+  windrow_options_set_lock_timeout(options, lock_timeout);
   for (const node* one = member(suite, "merge_operators")->first; one != NULL; one = one->next) {
     char keyspace[64], operator_name[64];
     snprintf(keyspace, sizeof keyspace, "%.*s", (int)one->name_length, one->name);
@@ -431,7 +644,7 @@ int main(int count, char** arguments) {
   char* content = content_of(arguments[1]);
   node* suite;
   read_node(content, &suite);
-  set_operators(suite);
+  set_options(suite);
   int histories = 0, steps = 0, errors = 0, passed_over = 0;
   for (const node* history = member(suite, "histories")->first; history != NULL; history = history->next) {
     char name[64], folder[1024];
@@ -440,6 +653,7 @@ int main(int count, char** arguments) {
     history_name = name;
     path = folder;
     step_number = 0;
+    began = 1000 * (uint64_t)time(NULL);
     open_database();
     for (const node* step = member(history, "steps")->first; step != NULL; step = step->next, step_number++) {
       steps++;

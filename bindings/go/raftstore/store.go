@@ -74,7 +74,10 @@ func (store *Store) index(move func(*windrow.Cursor) bool) (uint64, error) {
 	if !move(cursor) {
 		return 0, cursor.Err()
 	}
-	return binary.BigEndian.Uint64(cursor.Key()), nil
+	if found := cursor.Key(); len(found) == 8 {
+		return binary.BigEndian.Uint64(found), nil
+	}
+	return 0, fmt.Errorf("%x is no index of a log", cursor.Key())
 }
 
 // GetLog reads the log of an index, or returns [raft.ErrLogNotFound].

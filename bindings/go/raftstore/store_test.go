@@ -106,6 +106,14 @@ func TestDamagedLogsAreErrors(t *testing.T) {
 	if err := decode(value, 1, new(raft.Log)); err == nil {
 		t.Error("the format is unknown")
 	}
+	store := open(t, t.TempDir())
+	defer store.Close()
+	check(t, store.logs.Put([]byte("short"), value))
+	for _, index := range []func() (uint64, error){store.FirstIndex, store.LastIndex} {
+		if _, err := index(); err == nil {
+			t.Error("the key is no index")
+		}
+	}
 }
 
 func TestAClosedStoreIsAnError(t *testing.T) {

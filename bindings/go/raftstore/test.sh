@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The store for raft: its own tests, and those of raft-boltdb 2.3.1 with its benchmarks, which nobody has changed.
+# The store for raft: its own tests, again under the race detector, and those of raft-boltdb 2.3.1 with its benchmarks, which nobody has changed.
 source "$(dirname "$0")/../common.sh"
 cd "$here/raftstore"
 raft_boltdb=github.com/hashicorp/raft-boltdb/v2@v2.3.1
@@ -10,6 +10,7 @@ unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || { echo "gofmt would change $unformatted"; exit 1; }
 go vet ./...
 passed tests go test -count=1 .
+if has_race_detector; then passed "race detector" go test -race -count=1 .; fi
 
 (cd "$work" && go mod download -json "$raft_boltdb" >"$work/module") ||
     unreachable "the proxy for modules" go list -m -versions github.com/hashicorp/raft

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use napi::bindgen_prelude::AsyncTask;
 use napi_derive::napi;
-use windrow::{Error, TransactionCursor};
+use windrow::Error;
 use windrow_ffi::leveldb::EntryCursor;
+use windrow_ffi::moves::Moves;
 
 use crate::answers::Packed;
 use crate::errors::{Failure, Result};
@@ -43,52 +44,6 @@ enum Next {
     Behind,
     /// Nowhere.
     Nowhere,
-}
-
-/// The moves of a cursor.
-trait Moves {
-    fn seek_to_first(&mut self) -> windrow::Result<bool>;
-    fn seek_to_last(&mut self) -> windrow::Result<bool>;
-    fn seek(&mut self, key: &[u8]) -> windrow::Result<bool>;
-    fn next(&mut self) -> windrow::Result<bool>;
-    fn prev(&mut self) -> windrow::Result<bool>;
-    /// The key of the entry that a move has found.
-    fn key(&self) -> &[u8];
-    fn value(&self) -> windrow::Result<&[u8]>;
-}
-
-macro_rules! moves {
-    ($cursor:ty, $cursor_key:expr) => {
-        impl Moves for $cursor {
-            fn seek_to_first(&mut self) -> windrow::Result<bool> {
-                self.seek_to_first()
-            }
-            fn seek_to_last(&mut self) -> windrow::Result<bool> {
-                self.seek_to_last()
-            }
-            fn seek(&mut self, key: &[u8]) -> windrow::Result<bool> {
-                self.seek(key)
-            }
-            fn next(&mut self) -> windrow::Result<bool> {
-                self.next()
-            }
-            fn prev(&mut self) -> windrow::Result<bool> {
-                self.prev()
-            }
-            fn key(&self) -> &[u8] {
-                $cursor_key(self)
-            }
-            fn value(&self) -> windrow::Result<&[u8]> {
-                self.value()
-            }
-        }
-    };
-}
-moves!(EntryCursor, key_or_none);
-moves!(TransactionCursor<'_>, TransactionCursor::key);
-
-fn key_or_none(cursor: &EntryCursor) -> &[u8] {
-    cursor.key().unwrap_or_default()
 }
 
 /// Where the entries come from.

@@ -59,9 +59,17 @@ impl Scope {
 
     /// The keys of the view that begin with `prefix`, without it.
     pub(crate) fn prefix(&self, prefix: &[u8]) -> Self {
-        let prefix = self.key(prefix).into_owned();
-        let end = after_prefix(&prefix);
-        self.intersection(prefix.clone(), Some(&prefix), end.as_deref())
+        Self {
+            prefix: self.key(prefix).into_owned(),
+            ..self.under(prefix)
+        }
+    }
+
+    /// The keys of the view that begin with `prefix`, as they are.
+    pub(crate) fn under(&self, prefix: &[u8]) -> Self {
+        let start = self.key(prefix);
+        let end = after_prefix(&start);
+        self.intersection(self.prefix.clone(), Some(&start), end.as_deref())
     }
 
     fn intersection(&self, prefix: Vec<u8>, start: Option<&[u8]>, end: Option<&[u8]>) -> Self {

@@ -362,6 +362,11 @@ impl View {
         self.derived(py, self.scope.prefix(prefix.as_slice()), None)
     }
 
+    /// The entries whose keys begin with `prefix`, with it.
+    fn _under<'py>(&self, py: Python<'py>, prefix: Input<'_>) -> PyResult<Bound<'py, PyAny>> {
+        self.derived(py, self.scope.under(prefix.as_slice()), None)
+    }
+
     /// The same entries at a snapshot.
     fn at<'py>(&self, py: Python<'py>, snapshot: &Snapshot) -> PyResult<Bound<'py, PyAny>> {
         let snapshot = snapshot.get(py)?;

@@ -1,8 +1,11 @@
-//! What the cursors of views and those of transactions have in common, for languages that iterate over both in one way.
+//! What the cursors of views, of transactions and of LevelDB's entries have in common, for languages that iterate over them in
+//! one way.
 //!
 //! Concurrency: no state.
 
 use windrow::{Cursor, Result, TransactionCursor};
+
+use crate::leveldb::EntryCursor;
 
 /// The moves of a cursor, as [`Cursor`] describes them. Their errors are those of the cursor.
 #[expect(missing_docs, reason = "each one is the method of the same name")]
@@ -12,6 +15,7 @@ pub trait Moves {
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
     fn next(&mut self) -> Result<bool>;
     fn prev(&mut self) -> Result<bool>;
+    /// Empty if the cursor is at no entry.
     fn key(&self) -> &[u8];
     fn value(&self) -> Result<&[u8]>;
 
@@ -26,7 +30,7 @@ pub trait Moves {
 }
 
 macro_rules! moves {
-    ($cursor:ty) => {
+    ($cursor:ty, $key:expr) => {
         impl Moves for $cursor {
             fn seek_to_first(&mut self) -> Result<bool> {
                 self.seek_to_first()
@@ -44,7 +48,7 @@ macro_rules! moves {
                 self.prev()
             }
             fn key(&self) -> &[u8] {
-                self.key()
+                $key(self)
             }
             fn value(&self) -> Result<&[u8]> {
                 self.value()
@@ -52,14 +56,22 @@ macro_rules! moves {
         }
     };
 }
-moves!(Cursor);
-moves!(TransactionCursor<'_>);
+moves!(Cursor, Cursor::key);
+moves!(TransactionCursor<'_>, TransactionCursor::key);
+moves!(EntryCursor, key_or_none);
+
+fn key_or_none(cursor: &EntryCursor) -> &[u8] {
+    cursor.key().unwrap_or_default()
+}
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound::Unbounded;
+
     use windrow::{Db, Options};
 
     use super::Moves;
+    use crate::leveldb::Entries;
 
     fn walk(cursor: &mut impl Moves) {
         assert!(cursor.seek_before(b"c").unwrap());
@@ -73,10 +85,11 @@ mod tests {
         assert!(cursor.seek_before(b"z").unwrap());
         assert_eq!(cursor.key(), b"d");
         assert!(!cursor.next().unwrap());
+        assert_eq!(cursor.key(), b"");
     }
 
     #[test]
-    fn both_kinds_of_cursors_move_alike() {
+    fn all_kinds_of_cursors_move_alike() {
         let folder = tempfile::tempdir().unwrap();
         let db = Db::open(folder.path(), Options::default()).unwrap();
         let letters = db.keyspace("letters").unwrap();
@@ -86,5 +99,7 @@ mod tests {
         walk(&mut letters.cursor().unwrap());
         let transaction = db.transaction();
         walk(&mut transaction.cursor(&letters).unwrap());
+        let entries = Entries::new(db, letters).unwrap();
+        walk(&mut entries.cursor((Unbounded, Unbounded), None).unwrap());
     }
 }

@@ -134,16 +134,14 @@ class _Readable:
         fill_cache: Any = True,
     ) -> "Iterator":
         """An iterator over the entries of a range, or with a prefix."""
-        if prefix is not None:
-            if start is not None or stop is not None:
-                raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
-            start, stop = prefix, _after(prefix)
-        else:
-            # The first key behind another one is that key with a zero.
-            start = start if start is None or include_start else _copy(start) + b"\0"
-            stop = _copy(stop) + b"\0" if stop is not None and include_stop else stop
+        if prefix is not None and (start is not None or stop is not None):
+            raise TypeError("'prefix' cannot be used together with 'start' or 'stop'")
+        # The first key behind another one is that key with a zero.
+        start = start if start is None or include_start else _copy(start) + b"\0"
+        stop = _copy(stop) + b"\0" if stop is not None and include_stop else stop
         try:
-            return Iterator(self._view[start:stop], reverse, include_key, include_value)
+            view = self._view[start:stop] if prefix is None else self._view._under(prefix)
+            return Iterator(view, reverse, include_key, include_value)
         except windrow.Error as error:
             _fail(error)
 
@@ -153,12 +151,6 @@ class _Readable:
             return RawIterator(self._view)
         except windrow.Error as error:
             _fail(error)
-
-
-def _after(prefix: Any) -> bytes | None:
-    """The first key behind all keys with a prefix."""
-    kept = _copy(prefix).rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
 class _Writable(_Readable):

@@ -5,9 +5,10 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 use windrow::{Error as WindrowError, Result};
-use windrow_ffi::handles::give;
+use windrow_ffi::handles::{give, take};
 use windrow_ffi::{allocate, catch};
 
+use super::bytes::Bytes;
 use super::errors::{Error, WINDROW_OK};
 
 /// Runs the work of a function, and sets `*error`.
@@ -27,8 +28,26 @@ pub(super) fn call(
     code
 }
 
+/// What a function gives to its caller.
+pub(super) trait Outcome: Sized {
+    /// Releases what no caller receives.
+    fn release(self) {}
+}
+
+impl Outcome for bool {}
+impl Outcome for u64 {}
+impl Outcome for usize {}
+impl Outcome for *mut c_char {}
+impl Outcome for Bytes {}
+
+impl<T: 'static> Outcome for Option<Box<T>> {
+    fn release(self) {
+        drop(take(self));
+    }
+}
+
 /// As [`call`], for a function with a result. It is `fallback` after an error.
-pub(super) fn call_for<T>(
+pub(super) fn call_for<T: Outcome>(
     result: Option<&mut MaybeUninit<T>>,
     fallback: T,
     error: Option<&mut MaybeUninit<Option<Box<Error>>>>,
@@ -41,8 +60,8 @@ pub(super) fn call_for<T>(
     });
     match result {
         Some(result) => drop(result.write(outcome)),
-        // A handle that nobody receives is released, and may panic.
-        None => drop(catch(|| drop(outcome))),
+        // The release of a handle may panic.
+        None => drop(catch(|| outcome.release())),
     }
     code
 }
@@ -67,4 +86,91 @@ pub(super) fn written(
         }
         allocate(text.as_bytes())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::ffi::CStr;
+    use std::mem::MaybeUninit;
+
+    use windrow::Error as WindrowError;
+    use windrow_ffi::handles::give;
+
+    use super::super::errors::{
+        Error, WINDROW_INTERNAL, WINDROW_INVALID_ARGUMENT, WINDROW_OK, windrow_error_code,
+        windrow_error_free, windrow_error_message,
+    };
+    use super::{call, call_for, guard};
+
+    type Written = MaybeUninit<Option<Box<Error>>>;
+
+    /// Frees the error that a function has written. Returns its code and its message.
+    fn taken(written: Written) -> (i32, String) {
+        // SAFETY: the function has written it.
+        let error = unsafe { written.assume_init() };
+        let message = windrow_error_message(error.as_deref());
+        // SAFETY: the message is there until the error is freed, and ends with a zero.
+        let message = unsafe { CStr::from_ptr(message) };
+        let found = (
+            windrow_error_code(error.as_deref()),
+            message.to_str().unwrap().to_owned(),
+        );
+        windrow_error_free(error);
+        found
+    }
+
+    fn panicking<T>() -> windrow::Result<T> {
+        panic!("the work panics");
+    }
+
+    #[test]
+    fn a_panic_is_an_error_of_its_own() {
+        let said = "Windrow has a bug: the work panics".to_owned();
+        let mut error = Written::uninit();
+        assert_eq!(call(Some(&mut error), panicking), WINDROW_INTERNAL);
+        assert_eq!(taken(error), (WINDROW_INTERNAL, said.clone()));
+        assert_eq!(call(None, panicking), WINDROW_INTERNAL);
+
+        let (mut result, mut error) = (MaybeUninit::uninit(), Written::uninit());
+        let code = call_for(Some(&mut result), 7_u64, Some(&mut error), panicking);
+        // SAFETY: the function has written it.
+        let result = unsafe { result.assume_init() };
+        assert_eq!((code, result), (WINDROW_INTERNAL, 7));
+        assert_eq!(taken(error), (WINDROW_INTERNAL, said));
+        assert_eq!(guard(7, || panic!("the work panics")), 7);
+    }
+
+    #[test]
+    fn results_and_errors_are_always_set() {
+        let (mut result, mut error) = (MaybeUninit::uninit(), Written::uninit());
+        let code = call_for(Some(&mut result), 0_u64, Some(&mut error), || Ok(5));
+        // SAFETY: the function has written it.
+        let result = unsafe { result.assume_init() };
+        assert_eq!((code, result), (WINDROW_OK, 5));
+        assert_eq!(taken(error), (WINDROW_OK, String::new()));
+
+        let mut error = Written::uninit();
+        let wrong = || Err(WindrowError::invalid_argument("wrong"));
+        let code = call_for(None, false, Some(&mut error), wrong);
+        assert_eq!(code, WINDROW_INVALID_ARGUMENT);
+        assert_eq!(taken(error), (code, "wrong".to_owned()));
+    }
+
+    /// Counts its drops, and panics.
+    struct Bomb(&'static Cell<u32>);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+            panic!("the handle panics");
+        }
+    }
+
+    #[test]
+    fn a_handle_that_nobody_receives_is_released() {
+        let drops: &'static Cell<u32> = Box::leak(Box::new(Cell::new(0)));
+        let code = call_for(None, None, None, || Ok(Some(give(Bomb(drops)))));
+        assert_eq!((code, drops.get()), (WINDROW_OK, 1));
+    }
 }

@@ -1,9 +1,9 @@
-//! Histories: random ones from a seed, and one of limits and errors.
+//! Random histories from a seed, and all histories.
 //!
 //! Concurrency: none.
 
 use super::model::Model;
-use super::{Action, Answer, Bytes, History, KeyRange, LISTS, MAIN, Place, Step, Write};
+use super::{Action, Begin, Bytes, History, KeyRange, LISTS, MAIN, Place, Step, Write, scripted};
 use crate::random::{Random, combine};
 
 /// The seed of the suite.
@@ -15,8 +15,8 @@ const HISTORIES: u64 = 12;
 /// Steps of a random history.
 const STEPS: usize = 120;
 
-/// The longest key.
-const KEY_BYTES_MAX: usize = 64 << 10;
+/// Times to live, in milliseconds: whole days, so that all values outlive the history.
+const TIMES_TO_LIVE: &[u64] = &[864_000_000, 2_592_000_000];
 
 /// The bytes of random keys: both ends of the order, and two in its middle.
 const LETTERS: &[u8] = &[0x00, b'a', b'b', 0xff];
@@ -27,17 +27,15 @@ pub fn suite() -> Vec<History> {
         name: format!("random {number}"),
         steps: Generator::new(combine(SEED, number)).steps(STEPS),
     });
-    let limits = History {
-        name: "limits and errors".to_owned(),
-        steps: limits(),
-    };
-    random.chain([limits]).collect()
+    random.chain(scripted::histories()).collect()
 }
 
 struct Generator {
     random: Random,
     model: Model,
     steps: Vec<Step>,
+    /// The key that was last written with a time to live.
+    expiring: Bytes,
     /// Of snapshots, transactions and savepoints.
     numbers: u32,
 }
@@ -48,6 +46,7 @@ impl Generator {
             random: Random::new(seed),
             model: Model::new(),
             steps: Vec::new(),
+            expiring: vec![b'a'],
             numbers: 0,
         }
     }
@@ -73,7 +72,7 @@ impl Generator {
 
     fn step(&mut self) {
         let (snapshots, transactions) = (self.model.snapshots(), self.model.transactions());
-        match self.random.below(40) {
+        match self.random.below(48) {
             0..12 => {
                 let place = self.place(&[], &transactions);
                 let write = self.write();
@@ -110,8 +109,8 @@ impl Generator {
             }
             30..33 if transactions.len() < 3 => {
                 let place = Place::Transaction(self.number());
-                let is_serializable = self.random.chance(1, 2);
-                self.push(Action::Begin(is_serializable), place);
+                let kind = *self.random.pick(&[Begin::Serializable, Begin::Snapshot]);
+                self.push(Action::Begin(kind), place);
             }
             33..37 if !transactions.is_empty() => {
                 let number = *self.random.pick(&transactions);
@@ -123,8 +122,45 @@ impl Generator {
                 self.push(Action::Compact(keyspace), Place::Latest);
             }
             39 if self.random.chance(1, 4) => self.reopen(&snapshots, &transactions),
+            40 => {
+                let place = self.place(&snapshots, &[]);
+                let keyspace = self.keyspace();
+                let count = 1 + self.random.index(5);
+                let keys = (0..count).map(|_| self.key()).collect();
+                self.push(Action::MultiGet(keyspace, keys), place);
+            }
+            41..43 => {
+                let key = match self.random.below(4) {
+                    0 => self.key(),
+                    _ => self.expiring.clone(),
+                };
+                self.push(Action::ExpiresAt(MAIN, key), Place::Latest);
+            }
+            43 => {
+                let (keyspace, key, value) = (self.keyspace(), self.key(), self.value());
+                self.push(Action::PutIfAbsent(keyspace, key, value), Place::Latest);
+            }
+            44..46 => self.swap(),
+            46 if !transactions.is_empty() => {
+                let place = Place::Transaction(*self.random.pick(&transactions));
+                let (keyspace, key) = (self.keyspace(), self.key());
+                self.push(Action::GetForUpdate(keyspace, key), place);
+            }
             _ => {}
         }
+    }
+
+    /// A change of one key, whose value is the expected one as often as not.
+    fn swap(&mut self) {
+        let (keyspace, key) = (self.keyspace(), self.key());
+        let expected = match self.random.below(4) {
+            0 => None,
+            1 => Some(self.short()),
+            _ => self.model.value(keyspace, &key),
+        };
+        let new = self.random.chance(3, 4).then(|| self.value());
+        let action = Action::CompareAndSwap(keyspace, key, expected, new);
+        self.push(action, Place::Latest);
     }
 
     /// A savepoint of a transaction, or its end.
@@ -168,7 +204,12 @@ impl Generator {
         match self.random.below(10) {
             0..2 => Write::Delete(keyspace, key),
             2 => Write::DeleteRange(keyspace, self.range()),
-            3..6 => Write::Merge(LISTS, key, self.short()),
+            3..5 => Write::Merge(LISTS, key, self.short()),
+            5..7 => {
+                let ttl = *self.random.pick(TIMES_TO_LIVE);
+                self.expiring.clone_from(&key);
+                Write::PutFor(MAIN, key, self.value(), ttl)
+            }
             _ => Write::Put(keyspace, key, self.value()),
         }
     }
@@ -205,70 +246,4 @@ impl Generator {
             _ => self.short(),
         }
     }
-}
-
-/// What each language must refuse, and the longest key that it must not.
-fn limits() -> Vec<Step> {
-    let longest = vec![b'k'; KEY_BYTES_MAX];
-    let longer = vec![b'k'; KEY_BYTES_MAX + 1];
-    let put = |key: &Bytes| Action::Write(Write::Put(MAIN, key.clone(), b"1".to_vec()));
-    let get = |key: &Bytes| Action::Get(MAIN, key.clone());
-    let invalid = Answer::Error("InvalidArgument");
-    let closed = Answer::Error("Closed");
-    let key = b"a".to_vec();
-    let mut steps = Vec::new();
-    let mut push = |action: Action, place: Place, answer: Answer| {
-        steps.push(Step {
-            action,
-            place,
-            answer,
-        });
-    };
-    let latest = Place::Latest;
-    for wrong in [&Bytes::new(), &longer] {
-        push(put(wrong), latest, invalid.clone());
-        push(get(wrong), latest, invalid.clone());
-        let delete = Write::Delete(MAIN, wrong.clone());
-        push(Action::Write(delete.clone()), latest, invalid.clone());
-        push(Action::Batch(vec![delete]), latest, invalid.clone());
-    }
-    push(put(&longest), latest, Answer::Done);
-    push(get(&longest), latest, Answer::Value(Some(b"1".to_vec())));
-    let merge = Write::Merge(MAIN, key.clone(), key.clone());
-    push(Action::Write(merge), latest, invalid.clone());
-    // An empty range and one whose end comes first have no keys.
-    for end in [b"a", b"A"] {
-        let range = (Some(key.clone()), Some(end.to_vec()));
-        let delete = Write::DeleteRange(MAIN, range.clone());
-        push(Action::Write(delete), latest, Answer::Done);
-        let scan = Action::Scan(MAIN, range, false);
-        push(scan, latest, Answer::Entries(Vec::new()));
-    }
-    push(Action::OpenAgain, latest, Answer::Error("Locked"));
-
-    let reader = Place::Transaction(1);
-    push(Action::Begin(true), reader, Answer::Done);
-    push(get(&key), reader, Answer::Value(None));
-    push(put(&key), latest, Answer::Done);
-    push(get(&key), reader, Answer::Value(None));
-    push(put(&longest), reader, Answer::Done);
-    push(put(&longer), reader, invalid);
-    push(Action::Commit, reader, Answer::Error("Conflict"));
-
-    push(Action::Snapshot(1), latest, Answer::Done);
-    push(Action::Begin(true), Place::Transaction(2), Answer::Done);
-    push(put(&key), Place::Transaction(2), Answer::Done);
-    push(Action::Close, latest, Answer::Done);
-    for place in [latest, Place::Snapshot(1), Place::Transaction(2)] {
-        push(get(&longest), place, closed.clone());
-        let scan = Action::Scan(MAIN, (None, None), false);
-        push(scan, place, closed.clone());
-    }
-    push(put(&key), latest, closed.clone());
-    push(Action::Commit, Place::Transaction(2), closed.clone());
-    push(Action::Flush, latest, closed);
-    push(Action::Release(1), latest, Answer::Done);
-    push(Action::Reopen, latest, Answer::Done);
-    push(get(&key), latest, Answer::Value(Some(b"1".to_vec())));
-    steps
 }

@@ -7,6 +7,7 @@
 mod generator;
 mod json;
 mod model;
+mod scripted;
 
 pub use generator::suite;
 pub use json::to_json;
@@ -19,6 +20,9 @@ pub const LISTS: &str = "lists";
 
 /// Appends operands, with a bar between two.
 pub const OPERATOR: &str = "windrow.append.7c";
+
+/// How long a transaction waits for each lock, in milliseconds.
+pub const LOCK_TIMEOUT: u64 = 20;
 
 /// A key or a value.
 pub type Bytes = Vec<u8>;
@@ -62,6 +66,8 @@ pub enum Place {
 pub enum Write {
     /// Sets the value of a key.
     Put(&'static str, Bytes, Bytes),
+    /// Sets the value of a key for so many milliseconds.
+    PutFor(&'static str, Bytes, Bytes, u64),
     /// Removes a key.
     Delete(&'static str, Bytes),
     /// Removes all keys of a range.
@@ -79,6 +85,16 @@ pub enum Action {
     Batch(Vec<Write>),
     /// The value of a key.
     Get(&'static str, Bytes),
+    /// The value of a key, which the transaction of the place wants to change.
+    GetForUpdate(&'static str, Bytes),
+    /// The values of several keys.
+    MultiGet(&'static str, Vec<Bytes>),
+    /// When the value of a key expires.
+    ExpiresAt(&'static str, Bytes),
+    /// Sets the value of a key that has none.
+    PutIfAbsent(&'static str, Bytes, Bytes),
+    /// Replaces the value of a key, if it is the first one, by the second one; `None` stands for no value.
+    CompareAndSwap(&'static str, Bytes, Option<Bytes>, Option<Bytes>),
     /// The entries of a range, in the order of keys, or against it.
     Scan(&'static str, KeyRange, bool),
     /// The keys around this one: the last that is less, and the first that is not less.
@@ -87,16 +103,34 @@ pub enum Action {
     Snapshot(u32),
     /// Gives the snapshot up.
     Release(u32),
-    /// Begins the transaction of the place; serializable, or with snapshot isolation.
-    Begin(bool),
+    /// Begins the transaction of the place.
+    Begin(Begin),
     /// Commits it.
     Commit,
+    /// Prepares it under this name.
+    Prepare(&'static str),
     /// Rolls it back.
     RollBack,
     /// Marks its state by this number.
     Savepoint(u32),
     /// Rolls it back to that mark.
     RollBackTo(u32),
+    /// The names of the prepared transactions.
+    PreparedNames,
+    /// Commits the prepared transaction with this name.
+    CommitPrepared(&'static str),
+    /// Rolls it back.
+    RollBackPrepared(&'static str),
+    /// Opens the consumer of changes with this name, or creates it.
+    Consumer(&'static str),
+    /// The names of all consumers.
+    ConsumerNames,
+    /// The changes behind the place of a consumer, all of which are batches.
+    Changes(&'static str),
+    /// The consumer has done with so many of the changes that it has read last.
+    Acknowledge(&'static str, usize),
+    /// Forgets the consumer.
+    RemoveConsumer(&'static str),
     /// Writes all memtables to tables.
     Flush,
     /// Compacts a keyspace.
@@ -109,6 +143,17 @@ pub enum Action {
     OpenAgain,
 }
 
+/// The kinds of transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// Its commit depends on what it has read.
+    Serializable,
+    /// Its commit depends on what it writes, or has read for an update.
+    Snapshot,
+    /// It locks what it writes, or reads for an update.
+    Locking,
+}
+
 /// What comes of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -116,6 +161,16 @@ pub enum Answer {
     Done,
     /// A value, or none.
     Value(Option<Bytes>),
+    /// The value of each key, or none.
+    Values(Vec<Option<Bytes>>),
+    /// The time to live of a value, in milliseconds; `Some(None)` if it stays, `None` if there is none.
+    TimeToLive(Option<Option<u64>>),
+    /// Whether the call has written.
+    Outcome(bool),
+    /// Names.
+    Names(Vec<&'static str>),
+    /// The writes of each change.
+    Changes(Vec<Vec<Write>>),
     /// Entries.
     Entries(Vec<(Bytes, Bytes)>),
     /// Two keys, or none.

@@ -1,4 +1,5 @@
-//! The answers to the steps: sorted maps, snapshots as copies of them, and transactions that remember what they have read.
+//! The answers to the steps of one keyspace, key or transaction without locks: sorted maps, snapshots as copies of them, and
+//! transactions that remember what they have read.
 //!
 //! A commit conflicts if another commit since the begin of the transaction has written what it depends on. So the model
 //! keeps the number of the last commit for each key that was ever written, and all ranges that were deleted.
@@ -8,8 +9,13 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::{Action, Answer, Bytes, KeyRange, LISTS, MAIN, Place, Write};
-use crate::model::{Entries, SEPARATOR};
+use super::{Action, Answer, Begin, Bytes, KeyRange, LISTS, MAIN, Place, Write};
+use crate::model::SEPARATOR;
+
+/// A value, with its time to live.
+type Stored = (Bytes, Option<u64>);
+
+type Entries = BTreeMap<Bytes, Stored>;
 
 /// The entries of both keyspaces.
 pub(super) type State = BTreeMap<&'static str, Entries>;
@@ -33,6 +39,8 @@ struct Transaction {
     state: State,
     writes: Vec<Write>,
     reads: Vec<(&'static str, Bytes)>,
+    /// What was read for an update.
+    updates: Vec<(&'static str, Bytes)>,
     scans: Vec<(&'static str, KeyRange)>,
     savepoints: BTreeMap<u32, (State, usize)>,
 }
@@ -65,6 +73,11 @@ impl Model {
         found.map_or_else(Vec::new, |it| it.savepoints.keys().copied().collect())
     }
 
+    /// The newest value of a key.
+    pub(super) fn value(&self, keyspace: &'static str, key: &Bytes) -> Option<Bytes> {
+        value(&self.state, keyspace, key)
+    }
+
     /// Does what `action` does. Returns the answer.
     pub(super) fn step(&mut self, action: &Action, place: Place) -> Answer {
         match (action, place) {
@@ -80,7 +93,29 @@ impl Model {
                     let transaction = self.transaction(number);
                     transaction.note_read(keyspace, key);
                 }
-                return Answer::Value(self.state_at(place)[keyspace].get(key).cloned());
+                return Answer::Value(value(self.state_at(place), keyspace, key));
+            }
+            (Action::GetForUpdate(keyspace, key), Place::Transaction(number)) => {
+                let transaction = self.transaction(number);
+                if transaction.note_read(keyspace, key) {
+                    transaction.updates.push((keyspace, key.clone()));
+                }
+                return Answer::Value(value(self.state_at(place), keyspace, key));
+            }
+            (Action::MultiGet(keyspace, keys), _) => {
+                let state = self.state_at(place);
+                let values = keys.iter().map(|key| value(state, keyspace, key));
+                return Answer::Values(values.collect());
+            }
+            (Action::ExpiresAt(keyspace, key), _) => {
+                let found = self.state_at(place)[keyspace].get(key);
+                return Answer::TimeToLive(found.map(|(_, ttl)| *ttl));
+            }
+            (Action::PutIfAbsent(keyspace, key, new), _) => {
+                return self.swap((keyspace, key), None, Some(new));
+            }
+            (Action::CompareAndSwap(keyspace, key, expected, new), _) => {
+                return self.swap((keyspace, key), expected.as_ref(), new.as_ref());
             }
             (Action::Scan(keyspace, range, reverse), _) => {
                 if let Place::Transaction(number) = place {
@@ -99,7 +134,7 @@ impl Model {
                 let before = entries.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key)));
                 let after = entries.range::<[u8], _>((Bound::Included(key), Bound::Unbounded));
                 let (mut before, mut after) = (before.rev(), after);
-                let key_of = |entry: Option<(&Bytes, &Bytes)>| entry.map(|(key, _)| key.clone());
+                let key_of = |entry: Option<(&Bytes, &Stored)>| entry.map(|(key, _)| key.clone());
                 return Answer::Neighbors(key_of(before.next()), key_of(after.next()));
             }
             (Action::Snapshot(number), _) => {
@@ -108,13 +143,14 @@ impl Model {
             (Action::Release(number), _) => {
                 self.snapshots.remove(number);
             }
-            (Action::Begin(is_serializable), Place::Transaction(number)) => {
+            (Action::Begin(kind), Place::Transaction(number)) => {
                 let transaction = Transaction {
-                    is_serializable: *is_serializable,
+                    is_serializable: *kind == Begin::Serializable,
                     since: self.commits,
                     state: self.state.clone(),
                     writes: Vec::new(),
                     reads: Vec::new(),
+                    updates: Vec::new(),
                     scans: Vec::new(),
                     savepoints: BTreeMap::new(),
                 };
@@ -159,12 +195,32 @@ impl Model {
         }
     }
 
+    /// Replaces the value of a key if it is `expected`.
+    fn swap(
+        &mut self,
+        (keyspace, key): (&'static str, &Bytes),
+        expected: Option<&Bytes>,
+        new: Option<&Bytes>,
+    ) -> Answer {
+        let old = self.value(keyspace, key);
+        let is_expected = old.as_ref() == expected;
+        if is_expected && (old.is_some() || new.is_some()) {
+            let write = match new {
+                Some(new) => Write::Put(keyspace, key.clone(), new.clone()),
+                None => Write::Delete(keyspace, key.clone()),
+            };
+            self.commit(&[write]);
+        }
+        Answer::Outcome(is_expected)
+    }
+
     fn commit(&mut self, writes: &[Write]) {
         self.commits += 1;
         for write in writes {
             apply(&mut self.state, write);
             match write {
                 Write::Put(keyspace, key, _)
+                | Write::PutFor(keyspace, key, ..)
                 | Write::Delete(keyspace, key)
                 | Write::Merge(keyspace, key, _) => {
                     self.written.insert((keyspace, key.clone()), self.commits);
@@ -195,6 +251,10 @@ impl Model {
         if transaction.writes.is_empty() {
             return false;
         }
+        let mut updates = transaction.updates.iter();
+        if updates.any(|(keyspace, key)| key_changed(keyspace, key)) {
+            return true;
+        }
         if transaction.is_serializable {
             let mut reads = transaction.reads.iter();
             let mut scans = transaction.scans.iter();
@@ -202,9 +262,9 @@ impl Model {
                 || scans.any(|(keyspace, range)| range_changed(keyspace, range));
         }
         transaction.writes.iter().any(|write| match write {
-            Write::Put(keyspace, key, _) | Write::Delete(keyspace, key) => {
-                key_changed(keyspace, key)
-            }
+            Write::Put(keyspace, key, _)
+            | Write::PutFor(keyspace, key, ..)
+            | Write::Delete(keyspace, key) => key_changed(keyspace, key),
             Write::DeleteRange(keyspace, range) => range_changed(keyspace, range),
             Write::Merge(..) => false,
         })
@@ -212,26 +272,31 @@ impl Model {
 }
 
 impl Transaction {
-    /// A read that own writes answer alone depends on nothing.
-    fn note_read(&mut self, keyspace: &'static str, key: &Bytes) {
+    /// Returns whether the read depends on others: one that own writes answer alone depends on nothing.
+    fn note_read(&mut self, keyspace: &'static str, key: &Bytes) -> bool {
         let mut newest_first = self.writes.iter().rev();
         let answer = newest_first.find(|write| match write {
-            Write::Put(other, written, _) | Write::Delete(other, written) => {
-                (*other, written) == (keyspace, key)
-            }
+            Write::Put(other, written, _)
+            | Write::PutFor(other, written, ..)
+            | Write::Delete(other, written) => (*other, written) == (keyspace, key),
             Write::DeleteRange(other, range) => *other == keyspace && contains(range, key),
             Write::Merge(..) => false,
         });
-        if answer.is_none() {
+        let depends = answer.is_none();
+        if depends {
             self.reads.push((keyspace, key.clone()));
         }
+        depends
     }
 }
 
 fn apply(state: &mut State, write: &Write) {
     match write {
         Write::Put(keyspace, key, value) => {
-            of(state, keyspace).insert(key.clone(), value.clone());
+            of(state, keyspace).insert(key.clone(), (value.clone(), None));
+        }
+        Write::PutFor(keyspace, key, value, ttl) => {
+            of(state, keyspace).insert(key.clone(), (value.clone(), Some(*ttl)));
         }
         Write::Delete(keyspace, key) => {
             of(state, keyspace).remove(key);
@@ -242,12 +307,17 @@ fn apply(state: &mut State, write: &Write) {
         Write::Merge(keyspace, key, operand) => {
             let entries = of(state, keyspace);
             let folded = match entries.get(key) {
-                Some(old) => [old, &[SEPARATOR][..], operand].concat(),
+                Some((old, _)) => [old, &[SEPARATOR][..], operand].concat(),
                 None => operand.clone(),
             };
-            entries.insert(key.clone(), folded);
+            entries.insert(key.clone(), (folded, None));
         }
     }
+}
+
+fn value(state: &State, keyspace: &'static str, key: &Bytes) -> Option<Bytes> {
+    let found = state[keyspace].get(key);
+    found.map(|(value, _)| value.clone())
 }
 
 fn of<'s>(state: &'s mut State, keyspace: &str) -> &'s mut Entries {
@@ -271,6 +341,6 @@ fn meet(left: &KeyRange, right: &KeyRange) -> bool {
 fn entries(entries: &Entries, range: &KeyRange) -> Vec<(Bytes, Bytes)> {
     let found = entries.iter().filter(|(key, _)| contains(range, key));
     found
-        .map(|(key, value)| (key.clone(), value.clone()))
+        .map(|(key, (value, _))| (key.clone(), value.clone()))
         .collect()
 }

@@ -11,11 +11,14 @@ import com.google.gson.JsonParser;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
@@ -30,7 +33,7 @@ class ContractTest {
     Stream<DynamicTest> theAnswersAreThoseOfTheSuite() throws IOException {
         String text = Files.readString(Path.of(System.getProperty("windrow.contract")));
         JsonObject suite = JsonParser.parseString(text).getAsJsonObject();
-        Options options = new Options();
+        Options options = new Options().lockTimeout(milliseconds(suite, "lock_timeout"));
         suite.getAsJsonObject("merge_operators").asMap()
                 .forEach((keyspace, operator) -> options.mergeOperator(keyspace, operator.getAsString()));
         List<JsonElement> histories = suite.getAsJsonArray("histories").asList();
@@ -61,6 +64,10 @@ class ContractTest {
         session.database.close();
     }
 
+    private static Duration milliseconds(JsonObject step, String field) {
+        return Duration.ofMillis(step.get(field).getAsLong());
+    }
+
     /** Runs the steps of a history. */
     private static final class Session {
         private final Path path;
@@ -70,6 +77,11 @@ class ContractTest {
         private final Map<Integer, Snapshot> snapshots = new HashMap<>();
         private final Map<Integer, Transaction> transactions = new HashMap<>();
         private final Map<Integer, Savepoint> savepoints = new HashMap<>();
+        private final Map<String, ChangeConsumer> consumers = new HashMap<>();
+        /** The numbers of the changes that each consumer has read last. */
+        private final Map<String, List<Long>> read = new HashMap<>();
+
+        private final Instant began = Instant.now();
 
         Session(Path path, Options options) {
             this.path = path;
@@ -86,13 +98,7 @@ class ContractTest {
             String call = step.get("do").getAsString();
             Transaction transaction = step.has("transaction") ? transactions.get(step.get("transaction").getAsInt()) : null;
             switch (call) {
-                case "put" -> {
-                    if (transaction != null) {
-                        transaction.put(keyspace(step), bytes(step, "key"), bytes(step, "value"));
-                    } else {
-                        keyspace(step).put(bytes(step, "key"), bytes(step, "value"));
-                    }
-                }
+                case "put" -> put(step, transaction);
                 case "delete" -> {
                     if (transaction != null) {
                         transaction.delete(keyspace(step), bytes(step, "key"));
@@ -114,17 +120,50 @@ class ContractTest {
                         keyspace(step).deleteRange(range(step));
                     }
                 }
+                case "put_if_absent" -> {
+                    boolean done = keyspace(step).putIfAbsent(bytes(step, "key"), bytes(step, "value"));
+                    assertEquals(step.get("done").getAsBoolean(), done);
+                }
+                case "compare_and_swap" -> {
+                    boolean done = keyspace(step)
+                            .compareAndSwap(bytes(step, "key"), bytes(step, "expected"), bytes(step, "value"));
+                    assertEquals(step.get("done").getAsBoolean(), done);
+                }
                 case "batch" -> batch(step.getAsJsonArray("writes"));
                 case "get" -> get(step, transaction);
+                case "multi_get" -> multiGet(step);
+                case "expires_at" -> {
+                    Optional<Instant> expiry = keyspace(step).expiresAt(bytes(step, "key"));
+                    assertEquals(step.get("exists").getAsBoolean(), expiry.isPresent());
+                    expiry.ifPresent(at -> assertEquals(timeToLive(step), timeToLive(at)));
+                }
                 case "scan" -> scan(step, transaction);
                 case "neighbors" -> neighbors(step);
                 case "snapshot" -> snapshots.put(number(step, "snapshot"), database.snapshot());
                 case "release" -> snapshots.remove(number(step, "snapshot")).close();
                 case "begin" -> {
-                    Isolation isolation = Isolation.valueOf(step.get("isolation").getAsString().toUpperCase());
-                    transactions.put(number(step, "transaction"), database.begin(isolation));
+                    String isolation = step.get("isolation").getAsString();
+                    transactions.put(
+                            number(step, "transaction"),
+                            isolation.equals("locking")
+                                    ? database.beginLocking()
+                                    : database.begin(Isolation.valueOf(isolation.toUpperCase())));
                 }
                 case "commit" -> transactions.remove(number(step, "transaction")).commit();
+                case "prepare" -> transactions.remove(number(step, "transaction")).prepare(name(step));
+                case "prepared_names" -> assertEquals(names(step), database.preparedTransactions());
+                case "commit_prepared" -> database.commitPrepared(name(step));
+                case "roll_back_prepared" -> database.rollBackPrepared(name(step));
+                case "consumer" -> consumers.put(name(step), database.consumer(name(step)));
+                case "consumer_names" -> assertEquals(
+                        names(step), database.consumers().stream().map(ChangeConsumer.State::name).toList());
+                case "changes" -> changes(step);
+                case "acknowledge" -> {
+                    long sequence = read.get(name(step)).get(number(step, "count") - 1);
+                    consumers.get(name(step)).acknowledge(sequence);
+                    assertEquals(sequence, consumers.get(name(step)).acknowledged());
+                }
+                case "remove_consumer" -> database.removeConsumer(name(step));
                 case "roll_back" -> transactions.remove(number(step, "transaction")).rollBack();
                 case "savepoint" -> savepoints.put(number(step, "savepoint"), transaction.savepoint());
                 case "roll_back_to" -> transaction.rollBackTo(savepoints.get(number(step, "savepoint")));
@@ -140,12 +179,33 @@ class ContractTest {
             }
         }
 
+        private void put(JsonObject step, Transaction transaction) {
+            byte[] key = bytes(step, "key");
+            byte[] value = bytes(step, "value");
+            if (transaction != null && step.has("ttl")) {
+                transaction.put(keyspace(step), key, value, milliseconds(step, "ttl"));
+            } else if (transaction != null) {
+                transaction.put(keyspace(step), key, value);
+            } else if (step.has("ttl")) {
+                keyspace(step).put(key, value, milliseconds(step, "ttl"));
+            } else {
+                keyspace(step).put(key, value);
+            }
+        }
+
         private void batch(JsonArray writes) {
             Batch batch = new Batch();
             for (JsonElement element : writes) {
                 JsonObject write = element.getAsJsonObject();
                 switch (write.get("do").getAsString()) {
-                    case "put" -> batch.put(keyspace(write), bytes(write, "key"), bytes(write, "value"));
+                    case "put" -> {
+                        if (write.has("ttl")) {
+                            Duration ttl = milliseconds(write, "ttl");
+                            batch.put(keyspace(write), bytes(write, "key"), bytes(write, "value"), ttl);
+                        } else {
+                            batch.put(keyspace(write), bytes(write, "key"), bytes(write, "value"));
+                        }
+                    }
                     case "delete" -> batch.delete(keyspace(write), bytes(write, "key"));
                     case "merge" -> batch.merge(keyspace(write), bytes(write, "key"), bytes(write, "operand"));
                     default -> batch.deleteRange(keyspace(write), range(write));
@@ -157,7 +217,9 @@ class ContractTest {
         private void get(JsonObject step, Transaction transaction) {
             byte[] key = bytes(step, "key");
             byte[] found;
-            if (transaction != null) {
+            if (transaction != null && step.has("for_update")) {
+                found = transaction.getForUpdate(keyspace(step), key).orElse(null);
+            } else if (transaction != null) {
                 found = transaction.get(keyspace(step), key).orElse(null);
             } else if (step.has("snapshot")) {
                 try (SnapshotView view = keyspace(step).at(snapshots.get(number(step, "snapshot")))) {
@@ -167,6 +229,76 @@ class ContractTest {
                 found = keyspace(step).get(key).orElse(null);
             }
             assertArrayEquals(bytes(step, "value"), found);
+        }
+
+        private void multiGet(JsonObject step) {
+            List<byte[]> keys = all(step, "keys");
+            List<byte[]> found;
+            if (step.has("snapshot")) {
+                try (SnapshotView view = keyspace(step).at(snapshots.get(number(step, "snapshot")))) {
+                    found = view.multiGet(keys);
+                }
+            } else {
+                found = keyspace(step).multiGet(keys);
+            }
+            assertArrayEquals(all(step, "values").toArray(), found.toArray());
+        }
+
+        /** The time to live of what expires then, or null. It has whole hours, and no history takes as long. */
+        private Long timeToLive(Instant expiry) {
+            if (expiry.equals(Instant.MAX)) {
+                return null;
+            }
+            return 3_600_000 * Duration.between(began, expiry).plusMinutes(30).toHours();
+        }
+
+        private static Long timeToLive(JsonObject step) {
+            return step.get("ttl").isJsonNull() ? null : Long.valueOf(step.get("ttl").getAsLong());
+        }
+
+        private void changes(JsonObject step) {
+            List<Long> sequences = new ArrayList<>();
+            JsonArray found = new JsonArray();
+            try (Changes changes = consumers.get(name(step)).changes()) {
+                while (changes.hasNext()) {
+                    Change.BatchWritten batch = (Change.BatchWritten) changes.next();
+                    assertEquals(batch.writes().size(), batch.sequence() + 1 - batch.firstSequence());
+                    sequences.add(batch.sequence());
+                    JsonArray writes = new JsonArray();
+                    batch.writes().forEach(write -> writes.add(changed(write)));
+                    found.add(writes);
+                }
+            }
+            read.put(name(step), sequences);
+            assertEquals(step.get("changes"), found);
+        }
+
+        /** A write of a change as the suite has it. */
+        private JsonObject changed(Write write) {
+            JsonObject changed = new JsonObject();
+            String call = write.getClass().getSimpleName();
+            changed.addProperty("do", call.equals("DeleteRange") ? "delete_range" : call.toLowerCase());
+            changed.addProperty("keyspace", write.keyspace());
+            if (write instanceof Write.DeleteRange deleted) {
+                add(changed, "start", deleted.range().start);
+                add(changed, "end", deleted.range().end);
+            } else if (write instanceof Write.Delete deleted) {
+                add(changed, "key", deleted.key());
+            } else if (write instanceof Write.Merge merged) {
+                add(changed, "key", merged.key());
+                add(changed, "operand", merged.operand());
+            } else if (write instanceof Write.Put put) {
+                add(changed, "key", put.key());
+                add(changed, "value", put.value());
+                if (timeToLive(put.expiresAt()) != null) {
+                    changed.addProperty("ttl", timeToLive(put.expiresAt()));
+                }
+            }
+            return changed;
+        }
+
+        private static void add(JsonObject write, String field, byte[] bytes) {
+            write.addProperty(field, bytes == null ? null : HexFormat.of().formatHex(bytes));
         }
 
         private void scan(JsonObject step, Transaction transaction) {
@@ -220,6 +352,20 @@ class ContractTest {
 
         private static int number(JsonObject step, String field) {
             return step.get(field).getAsInt();
+        }
+
+        private static String name(JsonObject step) {
+            return step.get("name").getAsString();
+        }
+
+        private static List<String> names(JsonObject step) {
+            return step.getAsJsonArray("names").asList().stream().map(JsonElement::getAsString).toList();
+        }
+
+        private static List<byte[]> all(JsonObject step, String field) {
+            List<byte[]> all = new ArrayList<>();
+            step.getAsJsonArray(field).forEach(one -> all.add(bytes(one)));
+            return all;
         }
 
         private static byte[] bytes(JsonObject step, String field) {
