@@ -60,9 +60,9 @@ impl ScrubFile {
 
 /// How a file is checked.
 pub(super) struct Way<'a> {
-    /// Told how many bytes more were checked; says whether to go on.
+    /// Gets how many bytes more were checked, and says whether to go on.
     pub(super) pass: &'a mut PassBytes<'a>,
-    /// Told what was met in a transient log that the file leads to; an error ends the check.
+    /// Gets what was met in a transient log that the file leads to. An error ends the check.
     pub(super) elsewhere: &'a mut dyn FnMut(Error) -> Result<()>,
 }
 
