@@ -21,6 +21,7 @@ import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.internals.StreamsConfigUtils.ProcessingMode;
 import org.apache.kafka.streams.processor.TaskId;
@@ -468,6 +469,21 @@ class TransactionWatchTest {
         open();
         assertEquals("1", contents());
         assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** What was refused may not be in the changelog, which is all that a standby has. */
+    @Test
+    void aStandbyWithUncommittedWritesIsCorrupted() {
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        store.commit(Map.of(CHANGELOG, 2L));
+        isStandby = true;
+        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 1L)));
+        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 1L)));
+        open();
+        assertEquals("1", contents());
     }
 
     /** Kafka's map of offsets is changed by another thread. */
