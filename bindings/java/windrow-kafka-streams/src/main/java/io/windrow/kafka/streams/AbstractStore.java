@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -17,6 +18,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.StreamsConfig.InternalConfig;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
@@ -30,6 +32,8 @@ import org.apache.kafka.streams.query.PositionBound;
 import org.apache.kafka.streams.query.Query;
 import org.apache.kafka.streams.query.QueryConfig;
 import org.apache.kafka.streams.query.QueryResult;
+import org.apache.kafka.streams.state.internals.CacheFlushListener;
+import org.apache.kafka.streams.state.internals.CachedStateStore;
 import org.apache.kafka.streams.state.internals.StoreQueryUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,7 +44,7 @@ import org.slf4j.LoggerFactory;
  * <p>All files of a store are in the folder {@code windrow/NAME} of its task. The lock of the store orders writes and commits.
  * Reads take no lock.
  */
-abstract class AbstractStore implements StateStore {
+abstract class AbstractStore implements StateStore, CachedStateStore<byte[], byte[]> {
     private static final Logger LOG = LoggerFactory.getLogger(AbstractStore.class);
     private static final String FOLDER = "windrow";
 
@@ -158,15 +162,22 @@ abstract class AbstractStore implements StateStore {
 
     /**
      * Watches the transactions of the producer that the task has now. A standby has none, and when it becomes active it keeps its
-     * stores: there is no other call that says so. The caller has the lock of the store.
+     * stores, and the other way round: there is no other call that says so. The caller has the lock of the store.
      */
     private void watch() {
         if (!isExactlyOnce) {
             return;
         }
         RecordCollector collector = TransactionWatch.collectorOf(context);
-        if (collector == null || collector == watched) {
+        if (collector == watched) {
             return;
+        }
+        if (transactions != null) {
+            if (collector == null && transactions.mustAgree() && database.hasUncommitted()) {
+                // A standby has nothing but its changelog, and these writes may not be in it.
+                throw new TaskCorruptedException(Set.of(context.taskId()));
+            }
+            transactions.forget();
         }
         watched = collector;
         transactions = TransactionWatch.of(context, name);
@@ -175,32 +186,54 @@ abstract class AbstractStore implements StateStore {
         }
     }
 
+    /** A write is about to begin. The caller has the lock of the store. */
+    final void beforeWrite() {
+        checkOpen();
+        watch();
+        if (transactions != null) {
+            look();
+            transactions.begin();
+        }
+    }
+
     /**
-     * A write is about to begin. The caller has the lock of the store.
+     * Looks how the transaction of the last writes has ended.
      *
      * <p>Kafka lets a task live on if the transaction of its thread is aborted because of another task, in the middle of a
      * rebalance. Then the inputs of the aborted transaction count as read with the next one. What Kafka does when a thread has lost
      * all its tasks is right for that, unless the next transaction is committed already: it aborts, restores all, and reads what was
-     * not committed again. A corrupted task would be wrong: Kafka commits the transaction of the others first, and in it half of
-     * what this task does now.
+     * not committed again. So each store of the thread says it, whichever has the aborted writes. A corrupted task would be wrong:
+     * Kafka commits the transaction of the others first, and in it half of what this task does now.
      */
-    final void beforeWrite() {
-        checkOpen();
-        watch();
-        if (transactions == null) {
-            return;
+    private void look() {
+        End end = transactions.look();
+        String lost = transactions.lostStore();
+        if (lost != null) {
+            throw new TaskMigratedException("The transaction with the last writes of store " + lost + " was aborted");
         }
-        End end = transactions.look(database.hasUncommitted());
-        if (end == End.ABORTED) {
-            throw new TaskMigratedException("The transaction with the last writes of store " + name + " was aborted");
-        }
-        if (end == End.COMMITTED) {
+        if (end == End.COMMITTED && database.hasUncommitted()) {
             Map<TopicPartition, Long> offsets = transactions.offsets(position, database.state().offsets());
             if (offsets != null) {
                 run(() -> database.commitSeen(offsets, position, streamTime(), sequence()));
             }
         }
     }
+
+    /** Kafka is about to commit the transaction of the task. It says so to all stores that are behind no cache of its own. */
+    @Override
+    public synchronized void flushCache() {
+        if (isOpen && transactions != null) {
+            look();
+        }
+    }
+
+    @Override
+    public boolean setFlushListener(CacheFlushListener<byte[], byte[]> listener, boolean sendOldValues) {
+        return false;
+    }
+
+    @Override
+    public void clearCache() {}
 
     /** A write left no entry, because it came too late. The caller has the lock of the store. */
     final void drop() {
@@ -221,14 +254,18 @@ abstract class AbstractStore implements StateStore {
             return;
         }
         watch();
+        if (transactions == null) {
+            run(() -> database.commit(changelogOffsets, position, streamTime(), sequence()));
+            return;
+        }
         // Kafka also asks for a commit before it wipes a task whose transaction has failed.
-        boolean hasUncommitted = database.hasUncommitted();
-        boolean isOpenOrFailed = transactions != null && transactions.look(hasUncommitted) != End.COMMITTED;
-        if (hasUncommitted && isOpenOrFailed && transactions.mustAgree()) {
+        if (database.hasUncommitted() && transactions.mustAgree() && transactions.look() != End.COMMITTED) {
             LOG.warn("Store {} stays at its last commit, because the transaction with its last writes is not committed", name);
             return;
         }
-        run(() -> database.commit(changelogOffsets, position, streamTime(), sequence()));
+        Map<TopicPartition, Long> offsets = transactions.corrected(changelogOffsets, position, database.state().offsets());
+        run(() -> database.commit(offsets, position, streamTime(), sequence()));
+        transactions.forget();
     }
 
     @Override
@@ -247,6 +284,9 @@ abstract class AbstractStore implements StateStore {
     public synchronized void close() {
         if (isOpen) {
             isOpen = false;
+            if (transactions != null) {
+                transactions.forget();
+            }
             try {
                 metrics.close();
             } finally {

@@ -2,10 +2,14 @@ package io.windrow.kafka.streams;
 
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
+import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.Set;
 import java.util.WeakHashMap;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.Metric;
@@ -17,27 +21,40 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Numbers the ends of the transactions of a thread, for all stores of its tasks: they share a producer.
+ * Tells how the transactions of a thread end, for all stores of its tasks: they share a producer.
  *
  * <p>A producer adds to {@code txn-commit-time-ns-total} when a call to commit has succeeded, and only then; and to
  * {@code txn-abort-time-ns-total} when one to abort has. A look compares both with the look before, whichever store has made
- * that, and gives what has happened the next number. It reads the commits first. So a commit that it sees without an abort
- * comes after no abort that it does not see. If it sees both, their order is not known.
+ * that. If it sees a commit and an abort, their order is not known: then records that may be aborted count as aborted.
  *
- * <p>A number is never used up: each store asks for the first end after the number that it has written at.
+ * <p>Each store has its {@link Writes}. They begin at a write, and the first look that sees an end gives it to all that have begun
+ * by then. A write without a record is in no transaction of its own, and waits for the first commit.
  *
  * <p>An abort that fails is not counted, but then the producer can commit no more. Another producer of the thread means that the
  * last transaction of the one before was not committed.
  *
- * <p>Concurrency: any thread looks; the thread that commits the transactions also makes the writes.
+ * <p>Concurrency: the thread that commits and aborts the transactions also makes the writes, and all looks. So an end that a look
+ * sees comes after all writes that have begun. Other threads may close a store.
  */
 final class ProducerWatch {
-    /** How a transaction has ended. {@code EITHER}: there were commits and aborts in an order that is not known. */
+    /** How the transaction of writes has ended. */
     enum End {
         OPEN,
         COMMITTED,
-        ABORTED,
-        EITHER
+        ABORTED
+    }
+
+    /** The writes of an open store that are not known to be committed. The watch guards it. */
+    static final class Writes {
+        private final String store;
+        private final boolean hasRecords;
+        private End end = End.OPEN;
+
+        /** {@code hasRecords}: each write has sent a record in its transaction. */
+        Writes(String store, boolean hasRecords) {
+            this.store = store;
+            this.hasRecords = hasRecords;
+        }
     }
 
     private static final Logger LOG = LoggerFactory.getLogger(ProducerWatch.class);
@@ -48,17 +65,16 @@ final class ProducerWatch {
     private static final Field STREAMS_PRODUCER = streamsProducerField();
     private static final MethodHandle KAFKA_PRODUCER = kafkaProducerMethod();
 
-    private Producer<?, ?> producer;
+    /** Weak, because a watch may stay longer than its thread. */
+    private WeakReference<Producer<?, ?>> producer;
     private Metric commits;
     private Metric aborts;
     /** What the metrics were at the last look. */
     private double committed;
     private double aborted;
-    /** The number of the last end that was seen. */
-    private long last;
-    private long lastCommit;
-    /** The ends that are no commits: there are few. */
-    private final TreeMap<Long, End> failures = new TreeMap<>();
+    private final Set<Writes> open = new HashSet<>();
+    /** Those that were aborted, although their stores are still open: Kafka has let the tasks live. */
+    private final Set<Writes> lost = new LinkedHashSet<>();
 
     /** The producer of a thread; null if it cannot be reached. */
     static StreamsProducer threadProducer(RecordCollector collector) {
@@ -74,35 +90,55 @@ final class ProducerWatch {
 
     /** That of a thread; null if its producer has no such metrics, as in Kafka's test driver. */
     static ProducerWatch of(StreamsProducer thread) {
+        ProducerWatch watch;
         synchronized (WATCHES) {
-            ProducerWatch watch = WATCHES.computeIfAbsent(thread, it -> new ProducerWatch(kafkaProducer(it)));
-            return watch.commits == null || watch.aborts == null ? null : watch;
+            watch = WATCHES.computeIfAbsent(thread, it -> new ProducerWatch(kafkaProducer(it)));
         }
+        return watch.hasMetrics() ? watch : null;
     }
 
     private ProducerWatch(Producer<?, ?> first) {
         attach(first);
     }
 
-    /** Looks at the producer that {@code thread} has now. Returns the number of the last end so far. */
-    synchronized long look(StreamsProducer thread) {
+    private synchronized boolean hasMetrics() {
+        return commits != null && aborts != null;
+    }
+
+    /** Looks at the producer that {@code thread} has now, and says how the writes have ended. */
+    synchronized End look(StreamsProducer thread, Writes writes) {
         note();
         Producer<?, ?> now = kafkaProducer(thread);
-        if (now != producer) {
+        if (now != producer.get()) {
             attach(now);
-            ended(End.ABORTED);
+            ended(false, true);
         }
-        return last;
+        return writes.end;
     }
 
-    /** How the transaction has ended that was open at the look that gave this number. */
-    synchronized End endAfter(long number) {
-        return number == last ? End.OPEN : failures.getOrDefault(number + 1, End.COMMITTED);
+    /** The name of some store that has aborted writes, as of the last look; null if there is none. */
+    synchronized String lostStore() {
+        return lost.isEmpty() ? null : lost.iterator().next().store;
     }
 
-    /** Whether some transaction was committed after the look that gave this number. */
-    synchronized boolean hasCommitAfter(long number) {
-        return lastCommit > number;
+    /** A write follows, after a look. */
+    synchronized void begin(Writes writes) {
+        writes.end = End.OPEN;
+        open.add(writes);
+    }
+
+    /** Nobody knows what has become of the writes of the store. */
+    synchronized void distrust(Writes writes) {
+        if (writes.hasRecords) {
+            writes.end = End.ABORTED;
+            lost.add(writes);
+        }
+    }
+
+    /** The store has committed its writes otherwise, or is closed. */
+    synchronized void forget(Writes writes) {
+        open.remove(writes);
+        lost.remove(writes);
     }
 
     private void note() {
@@ -113,24 +149,37 @@ final class ProducerWatch {
         committed = commitsNow;
         aborted = abortsNow;
         if (isCommit || isAbort) {
-            ended(!isAbort ? End.COMMITTED : isCommit ? End.EITHER : End.ABORTED);
+            ended(isCommit, isAbort);
         }
     }
 
-    private void ended(End end) {
-        last++;
-        if (end != End.COMMITTED) {
-            failures.put(last, end);
+    private void ended(boolean isCommit, boolean isAbort) {
+        if (isCommit) {
+            // It may have the offsets of their input.
+            lost.forEach(it -> LOG.error(
+                    "Updates of store {} since its last commit may be lost: Kafka has aborted their transaction, let the task live,"
+                            + " and committed the next one before it asked a store of the thread", it.store));
         }
-        if (end != End.ABORTED) {
-            lastCommit = last;
+        for (Writes writes : List.copyOf(open)) {
+            if (writes.hasRecords && isAbort) {
+                writes.end = End.ABORTED;
+                lost.add(writes);
+                open.remove(writes);
+                if (isCommit) {
+                    LOG.warn("Kafka has committed and aborted transactions since the last writes of store {}, in an order that is not"
+                            + " known; if the abort came first, its updates since its last commit are lost", writes.store);
+                }
+            } else if (isCommit) {
+                writes.end = End.COMMITTED;
+                open.remove(writes);
+            }
         }
     }
 
     private void attach(Producer<?, ?> now) {
-        producer = now;
-        commits = metric(COMMITS);
-        aborts = metric(ABORTS);
+        producer = new WeakReference<>(now);
+        commits = metric(now, COMMITS);
+        aborts = metric(now, ABORTS);
         committed = value(commits);
         aborted = value(aborts);
     }
@@ -139,7 +188,7 @@ final class ProducerWatch {
         return metric == null ? 0 : (double) metric.metricValue();
     }
 
-    private Metric metric(String name) {
+    private static Metric metric(Producer<?, ?> producer, String name) {
         if (producer != null) {
             for (Map.Entry<MetricName, ? extends Metric> metric : producer.metrics().entrySet()) {
                 if (metric.getKey().name().equals(name)) {

@@ -24,6 +24,8 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
 
     /** Values up to this size are with their keys: they are written often, and their disk is wanted back soon. */
     private static final long IN_PLACE_MAX = 32 << 10;
+    /** A hundred years, in milliseconds: a moment that far away is one of {@link System#nanoTime}, too. */
+    private static final long NEVER = Duration.ofDays(36_500).toMillis();
 
     static Settings of(Map<String, Object> configuration) {
         long memtable = number(configuration, MEMTABLE_BYTES, 1 << 20);
@@ -45,7 +47,7 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
                 .backgroundThreads(1)
                 .openFilesMax(128)
                 .reserveBytes(0);
-        Duration interval = Duration.ofMillis(number(configuration, PERSIST_INTERVAL, 10_000));
+        Duration interval = Duration.ofMillis(Math.min(number(configuration, PERSIST_INTERVAL, 10_000), NEVER));
         return new Settings(options, memtable, cache, interval);
     }
 

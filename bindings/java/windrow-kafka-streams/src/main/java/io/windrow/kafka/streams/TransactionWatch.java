@@ -1,6 +1,7 @@
 package io.windrow.kafka.streams;
 
 import io.windrow.kafka.streams.ProducerWatch.End;
+import io.windrow.kafka.streams.ProducerWatch.Writes;
 import java.util.ConcurrentModificationException;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
@@ -13,21 +14,20 @@ import org.apache.kafka.streams.processor.internals.StreamsProducer;
 import org.apache.kafka.streams.query.Position;
 
 /**
- * Knows which writes of a store are in a committed transaction. With exactly-once, Kafka does not report commits to the stores of
- * a running task, and has a commit of a store for failed ones. There is one for each store of an active task; those of a thread
- * share a {@link ProducerWatch}.
+ * Knows whether the writes of a store are in a committed transaction. With exactly-once, Kafka does not report commits to the
+ * stores of a running task, and has a commit of a store for failed ones. There is one for each store of an active task; those of a
+ * thread share a {@link ProducerWatch}.
  *
- * <p>Each write looks first. The thread that makes the writes also commits their transactions, so all ends that a look sees
- * come after the writes before it and none after those that follow. What that says depends on the changelog:
+ * <p>Each write looks first. What a look says depends on the changelog:
  *
  * <ul>
  *   <li>Its own: a write and its record for the changelog are one step, so the write is in the first transaction that ends
  *       after it. If that is committed, the last acknowledged offset of the changelog is that of the last write. If it is aborted,
  *       the store has what the changelog will never have.
- *   <li>An input of the task, or none: a write has no record, and belongs to the offsets of the input that caused it. Each commit
- *       of the thread has those of all its tasks. So the next commit after a write has them, whatever was aborted meanwhile:
- *       a task that must read them again has closed its stores. The offset in an input is that of the last record that has
- *       written, which the position of the store knows.
+ *   <li>An input of the task, or none: a write has no record, and belongs to the offsets of the input that caused it. A commit
+ *       of the thread has those of all its tasks, but for corrupted ones, which are wiped then. So the next commit after a write
+ *       has them, whatever was aborted meanwhile: a task that must read them again has closed its stores. The offset in an input
+ *       is that of the last record that has written, which the position of the store knows.
  * </ul>
  *
  * <p>Concurrency: the caller has the lock of the store.
@@ -45,19 +45,15 @@ final class TransactionWatch {
     private final Changelog kind;
     /** Null if there is none. */
     private final TopicPartition changelog;
-    /** The number of the last end that concerns no write of the store that is not committed. */
-    private long seen;
-    /** Whether some write may be in no committed transaction, and it will never be known. */
-    private boolean isUnsure;
+    private final Writes writes;
 
-    private TransactionWatch(
-            RecordCollector collector, StreamsProducer thread, ProducerWatch producer, Changelog kind, TopicPartition changelog) {
+    private TransactionWatch(RecordCollector collector, ProducerWatch producer, Changelog kind, TopicPartition changelog, Writes writes) {
         this.collector = collector;
-        this.thread = thread;
+        this.thread = ProducerWatch.threadProducer(collector);
         this.producer = producer;
         this.kind = kind;
         this.changelog = changelog;
-        this.seen = producer.look(thread);
+        this.writes = writes;
     }
 
     /** The collector of the records of the task; null if it is a standby, or has none. */
@@ -83,12 +79,12 @@ final class TransactionWatch {
         boolean isOwn = ProcessorContextUtils.changelogFor(context, store, true).equals(topic);
         Changelog kind = topic == null ? Changelog.NONE : isOwn ? Changelog.OWN : Changelog.INPUT;
         TopicPartition changelog = topic == null ? null : new TopicPartition(topic, context.taskId().partition());
-        return new TransactionWatch(collector, thread, producer, kind, changelog);
+        return new TransactionWatch(collector, producer, kind, changelog, new Writes(store, isOwn));
     }
 
-    /** The store has writes from before the first look: nothing is known of their transactions. */
+    /** The store has writes from before it was watched: nothing is known of their transactions. */
     void distrust() {
-        isUnsure = true;
+        producer.distrust(writes);
     }
 
     /** Whether Kafka makes commits of the store only when its writes are committed, or before it wipes the task. */
@@ -96,27 +92,30 @@ final class TransactionWatch {
         return kind != Changelog.NONE;
     }
 
-    /**
-     * Looks how the transactions of the store have ended. {@code hasUncommitted}: it has writes since its last commit. Once they
-     * were aborted, each look says so.
-     */
-    End look(boolean hasUncommitted) {
-        long now = producer.look(thread);
-        End end = hasUncommitted ? end() : End.OPEN;
-        if (end == End.ABORTED) {
-            return end;
-        }
-        seen = now;
-        return end;
+    /** How the transaction of the writes since the last commit has ended. Once it was aborted, each look says so. */
+    End look() {
+        return producer.look(thread, writes);
     }
 
-    private End end() {
-        if (kind != Changelog.OWN) {
-            return producer.hasCommitAfter(seen) ? End.COMMITTED : End.OPEN;
-        }
-        End end = producer.endAfter(seen);
-        isUnsure |= end == End.EITHER;
-        return isUnsure ? End.EITHER : end;
+    /** The name of a store of the thread whose writes were aborted, as of the last look; null if there is none. */
+    String lostStore() {
+        return producer.lostStore();
+    }
+
+    /** A write follows. */
+    void begin() {
+        producer.begin(writes);
+    }
+
+    /** The store has committed its writes otherwise, or is closed. */
+    void forget() {
+        producer.forget(writes);
+    }
+
+    /** The offsets for a commit that Kafka makes with these. They may be those that the task has produced into its own input. */
+    Map<TopicPartition, Long> corrected(Map<TopicPartition, Long> given, Position position, Map<TopicPartition, Long> before) {
+        Map<TopicPartition, Long> known = kind == Changelog.INPUT ? offsets(position, before) : null;
+        return known == null || !given.containsKey(changelog) ? given : known;
     }
 
     /**

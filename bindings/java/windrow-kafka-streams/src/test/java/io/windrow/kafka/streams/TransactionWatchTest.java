@@ -3,6 +3,7 @@ package io.windrow.kafka.streams;
 import static io.windrow.kafka.streams.Contexts.key;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.mockito.Mockito.mock;
 
 import java.nio.file.Path;
@@ -11,16 +12,16 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.producer.MockProducer;
-import org.apache.kafka.common.Metric;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.common.utils.LogCaptureAppender;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.DefaultProductionExceptionHandler;
+import org.apache.kafka.streams.errors.TaskCorruptedException;
 import org.apache.kafka.streams.errors.TaskMigratedException;
 import org.apache.kafka.streams.internals.StreamsConfigUtils.ProcessingMode;
 import org.apache.kafka.streams.processor.TaskId;
@@ -29,6 +30,7 @@ import org.apache.kafka.streams.processor.internals.RecordCollector;
 import org.apache.kafka.streams.processor.internals.RecordCollectorImpl;
 import org.apache.kafka.streams.processor.internals.StreamsProducer;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.internals.CachedStateStore;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
 import org.junit.jupiter.api.Test;
@@ -48,8 +50,8 @@ class TransactionWatchTest {
     private final MockProducer<byte[], byte[]> producer = producer();
     private final StreamsProducer thread =
             new StreamsProducer(producer, ProcessingMode.EXACTLY_ONCE_V2, Time.SYSTEM, new LogContext());
-    private final Count commits = new Count("txn-commit-time-ns-total");
-    private final Count aborts = new Count("txn-abort-time-ns-total");
+    private final Count commits = Count.commits(producer);
+    private final Count aborts = Count.aborts(producer);
     private String changelog = CHANGELOG.topic();
     private String guarantee = StreamsConfig.EXACTLY_ONCE_V2;
     private boolean hasRace;
@@ -61,31 +63,6 @@ class TransactionWatchTest {
 
     private static MockProducer<byte[], byte[]> producer() {
         return new MockProducer<>(true, null, new ByteArraySerializer(), new ByteArraySerializer());
-    }
-
-    /** A metric of the producer. */
-    private final class Count implements Metric {
-        private final MetricName name;
-        private double value;
-
-        Count(String name) {
-            this.name = new MetricName(name, "producer-metrics", "", Map.of());
-            producer.setMockMetrics(this.name, this);
-        }
-
-        void record() {
-            value += 1_000;
-        }
-
-        @Override
-        public MetricName metricName() {
-            return name;
-        }
-
-        @Override
-        public Object metricValue() {
-            return value;
-        }
     }
 
     private void open() {
@@ -266,7 +243,7 @@ class TransactionWatchTest {
         assertEquals(1, store.committedOffset(CHANGELOG));
     }
 
-    /** Kafka restores the task then. */
+    /** Kafka wipes the tasks of the thread then. */
     @Test
     void aWriteAfterAnAbortIsRefused() {
         open();
@@ -275,12 +252,58 @@ class TransactionWatchTest {
         put(2);
         aborts.record();
         assertThrows(TaskMigratedException.class, () -> put(3));
-        commits.record();
         assertThrows(TaskMigratedException.class, () -> put(4));
         store.commit(Map.of(CHANGELOG, 4L));
         open();
         assertEquals("1", contents());
         assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** Kafka asks the stores to flush before it commits. Otherwise it would commit the input of what was aborted. */
+    @Test
+    void aCommitAfterAnAbortIsRefused() {
+        open();
+        put(1);
+        aborts.record();
+        assertThrows(TaskMigratedException.class, () -> ((CachedStateStore<?, ?>) store).flushCache());
+        open();
+        ((CachedStateStore<?, ?>) store).flushCache();
+        put(2);
+        ((CachedStateStore<?, ?>) store).flushCache();
+        commits.record();
+        ((CachedStateStore<?, ?>) store).flushCache();
+        open();
+        assertEquals("2", contents());
+    }
+
+    /** Also those without a changelog of their own: the next commit of the thread would lose the updates. */
+    @Test
+    void anAbortConcernsAllStoresOfTheThread() {
+        open();
+        changelog = "input";
+        KeyValueStore<Bytes, byte[]> other = open("others");
+        put(1);
+        aborts.record();
+        assertThrows(TaskMigratedException.class, () -> other.put(key("key"), new byte[1]));
+        store.close();
+        other.put(key("key"), new byte[1]);
+        other.close();
+    }
+
+    /** What remains. */
+    @Test
+    void updatesThatACommitHasLostAreLogged() {
+        open();
+        KeyValueStore<Bytes, byte[]> other = open("others");
+        put(1);
+        aborts.record();
+        assertThrows(TaskMigratedException.class, () -> other.put(key("key"), new byte[1]));
+        commits.record();
+        try (LogCaptureAppender log = LogCaptureAppender.createAndRegister(ProducerWatch.class)) {
+            assertThrows(TaskMigratedException.class, () -> put(2));
+            assertTrue(log.getEvents().stream().anyMatch(it -> it.getLevel().equals("ERROR") && it.getMessage().contains("counts")));
+        }
+        other.close();
     }
 
     /** What was seen committed and not persisted cannot be told from what was aborted. */
@@ -312,19 +335,21 @@ class TransactionWatchTest {
         assertEquals("12", contents());
     }
 
-    /** Nobody knows what came first. */
+    /** Nobody knows what came first. If it was the commit, nothing is lost: all is read again that was not committed. */
     @Test
-    void nothingIsCommittedIfTheOrderOfACommitAndAnAbortIsNotKnown() {
+    void aWriteIsRefusedIfTheOrderOfACommitAndAnAbortIsNotKnown() {
         open();
         put(1);
+        commits.record();
         aborts.record();
-        commits.record();
-        put(2);
-        commits.record();
-        put(3);
-        store.commit(Map.of(CHANGELOG, 3L));
+        assertThrows(TaskMigratedException.class, () -> put(2));
+        store.commit(Map.of(CHANGELOG, 2L));
         open();
         assertEquals("", contents());
+        put(1);
+        commits.record();
+        put(2);
+        assertEquals(1, store.committedOffset(CHANGELOG));
     }
 
     /** A look of another store in between tells the order. */
@@ -336,10 +361,10 @@ class TransactionWatchTest {
         commits.record();
         other.put(key("key"), new byte[1]);
         aborts.record();
-        put(2);
-        assertEquals(1, store.committedOffset(CHANGELOG));
         assertThrows(TaskMigratedException.class, () -> other.put(key("key"), new byte[1]));
         other.close();
+        put(2);
+        assertEquals(1, store.committedOffset(CHANGELOG));
     }
 
     /** A look of one store takes nothing from the others. */
@@ -444,6 +469,21 @@ class TransactionWatchTest {
         open();
         assertEquals("1", contents());
         assertEquals(1, store.committedOffset(CHANGELOG));
+    }
+
+    /** What was refused may not be in the changelog, which is all that a standby has. */
+    @Test
+    void aStandbyWithUncommittedWritesIsCorrupted() {
+        open();
+        put(1);
+        commits.record();
+        put(2);
+        store.commit(Map.of(CHANGELOG, 2L));
+        isStandby = true;
+        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 1L)));
+        assertThrows(TaskCorruptedException.class, () -> store.commit(Map.of(CHANGELOG, 1L)));
+        open();
+        assertEquals("1", contents());
     }
 
     /** Kafka's map of offsets is changed by another thread. */

@@ -23,7 +23,8 @@ public final class Application {
 
     static Arguments arguments(String... given) {
         return new Arguments(
-                given, "broker=", "id=", "state=", "stores=", "topology=all", "copies=1", "threads=2", "standbys=0", "member=", "timeout=10000");
+                given, "broker=", "id=", "state=", "stores=", "topology=all", "copies=1", "threads=2", "standbys=0", "member=",
+                "persist=10000", "timeout=10000");
     }
 
     public static void main(String[] given) throws Exception {
@@ -54,6 +55,7 @@ public final class Application {
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments.text("broker"));
         properties.put(StreamsConfig.STATE_DIR_CONFIG, arguments.text("state"));
         properties.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, arguments.text("stores"));
+        properties.put("windrow.persist.interval.ms", arguments.number("persist"));
         properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
