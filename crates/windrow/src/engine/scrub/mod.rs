@@ -211,7 +211,6 @@ impl Engine {
                 pass.failures = 0;
             }
             pass.file = Some(file.name());
-            let is_at_noted_offset = std::mem::take(&mut pass.is_at_noted_offset);
             let before = step.bytes;
             let checked = self.check_step_of(file, next.offset, pass, (step, cost));
             let goes_on_at = match checked {
@@ -219,7 +218,7 @@ impl Engine {
                     if error.kind() != ErrorKind::Corruption {
                         return Err(error);
                     }
-                    if is_at_noted_offset {
+                    if pass.is_at_noted_offset {
                         Some(0) // The note may be about another file (I5).
                     } else {
                         step.found.push((file.name(), error));
@@ -230,7 +229,7 @@ impl Engine {
                 checked => checked.unwrap_or_default(),
             };
             let bytes = step.bytes - before;
-            pass.failures = 0;
+            (pass.failures, pass.is_at_noted_offset) = (0, false);
             pass.state.note(next.file, goes_on_at, bytes);
             pass.left = Some(next.left.saturating_sub(bytes));
             step.files += u64::from(goes_on_at.is_none());
