@@ -46,6 +46,7 @@ func (batch *Batch) Put(keyspace *Keyspace, key, value []byte) {
 }
 
 // PutWithTTL adds a write that sets the value of key for ttl. The time begins with the call of [DB.Write] or [Batch.Bytes].
+// A negative ttl is an error of that call, before the faults of all other writes.
 func (batch *Batch) PutWithTTL(keyspace *Keyspace, key, value []byte, ttl time.Duration) {
 	lifetime, err := timeToLive(ttl)
 	if batch.fault == nil {

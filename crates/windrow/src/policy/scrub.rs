@@ -53,9 +53,26 @@ impl ScrubPass {
     }
 
     /// This pass after an interruption, if it is one of this database, whose next file gets the number `next_file`.
-    pub(crate) fn resumed(mut self, next_file: FileNumber) -> Option<Self> {
+    fn resumed(mut self, next_file: FileNumber) -> Option<Self> {
         self.again.append(&mut self.damaged);
+        // What was found in the part that was checked must be found again.
+        let again = &self.again;
+        self.current.take_if(|(file, _)| again.contains(file));
         (self.end <= next_file).then_some(self)
+    }
+
+    /// The same for a pass in the background. If the next one is due at `now`, which finds all damage anew, nothing is checked
+    /// again: a file that takes longer than each open would keep the pass from its end.
+    pub(crate) fn resumed_in_background(
+        self,
+        next_file: FileNumber,
+        (now, interval): (Duration, Duration),
+    ) -> Option<Self> {
+        let mut resumed = self.resumed(next_file)?;
+        if resumed.is_next_due(now, interval) {
+            resumed.again.clear();
+        }
+        Some(resumed)
     }
 
     /// The same for a pass by hand, which at `now` is to check what has come since, too.
@@ -94,8 +111,9 @@ impl ScrubPass {
     pub(crate) fn note(&mut self, file: FileNumber, next: Option<u64>, bytes: u64) {
         self.checked = self.checked.saturating_add(bytes);
         self.current = next.map(|offset| (file, offset));
-        if next.is_none() && !self.again.remove(&file) {
-            self.done = FileNumber(file.0.saturating_add(1));
+        if next.is_none() {
+            self.again.remove(&file);
+            self.done = self.done.max(FileNumber(file.0.saturating_add(1)));
         }
     }
 
@@ -173,6 +191,46 @@ mod tests {
         pass.note(FileNumber(3), None, 70);
         // The other one is gone.
         assert_eq!(next(&pass, &[3, 9, 11]), None);
+    }
+
+    /// The damage can be in a transient log that the part before the interruption leads to.
+    #[test]
+    fn a_damaged_file_is_checked_from_its_begin_after_each_interruption() {
+        for done in [9, 20] {
+            let mut pass = ScrubPass::new(at(5), FileNumber(20));
+            pass.done = FileNumber(done);
+            pass.damaged.insert(FileNumber(9));
+            pass.note(FileNumber(9), Some(50), 50);
+            let mut pass = pass.resumed(FileNumber(30)).unwrap();
+            if done == 9 {
+                // Others have their turn before it.
+                assert_eq!(next(&pass, &[9, 11]), Some((11, 0, 200)));
+                pass.note(FileNumber(11), None, 100);
+            }
+            assert_eq!(next(&pass, &[9, 11]), Some((9, 0, 100)));
+            pass.damaged.insert(FileNumber(9));
+            pass.note(FileNumber(9), Some(50), 50);
+            let mut pass = pass.resumed(FileNumber(30)).unwrap();
+            assert_eq!(next(&pass, &[9, 11]), Some((9, 0, 100)));
+            pass.note(FileNumber(9), None, 100);
+            assert_eq!(next(&pass, &[9, 11]), None);
+        }
+    }
+
+    #[test]
+    fn a_late_pass_in_the_background_checks_nothing_again() {
+        let mut pass = ScrubPass::new(at(5), FileNumber(20));
+        pass.damaged.insert(FileNumber(9));
+        pass.note(FileNumber(9), None, 100);
+        let resumed = |now| {
+            let times = (at(now), at(100));
+            pass.clone().resumed_in_background(FileNumber(30), times)
+        };
+        assert_eq!(next(&resumed(104).unwrap(), &[9]), Some((9, 0, 100)));
+        assert_eq!(next(&resumed(105).unwrap(), &[9]), None);
+        let times = (at(6), at(100));
+        let of_others = pass.clone().resumed_in_background(FileNumber(19), times);
+        assert_eq!(of_others, None);
     }
 
     #[test]

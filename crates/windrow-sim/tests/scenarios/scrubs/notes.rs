@@ -155,11 +155,7 @@ fn a_scrub_goes_on_within_a_log_and_a_value_log() {
     let db = Db::open(FOLDER, options.clone()).unwrap();
     let whole = db.scrub(&Scrub::default()).unwrap().bytes;
     db.close().unwrap();
-    let db = Db::open(FOLDER, options.clone()).unwrap();
-    let images = Mutex::new(Vec::new());
-    let look = |_| images.lock().unwrap().push(disk.image());
-    db.scrub(&Scrub::default().with_progress(&look)).unwrap();
-    let images = images.into_inner().unwrap();
+    let (_, images) = steps(&options, &disk);
     assert!(images.len() > 10);
     let [within @ .., _] = &*images else { panic!() };
     for image in within {
@@ -196,4 +192,48 @@ fn a_note_of_another_database_is_removed_or_does_no_harm() {
     let db = Db::open(FOLDER, on(options, &new, &runtime)).unwrap();
     assert_eq!(new.image().read(&path).ok(), None);
     db.close().unwrap();
+}
+
+/// The folders after each step of a scrub, with a note.
+fn steps(options: &Options, disk: &SimDisk) -> (ScrubReport, Vec<windrow_sim::Image>) {
+    let db = Db::open(FOLDER, options.clone()).unwrap();
+    let images = Mutex::new(Vec::new());
+    let look = |_| images.lock().unwrap().push(disk.image());
+    let report = db.scrub(&Scrub::default().with_progress(&look)).unwrap();
+    db.close().unwrap();
+    (report, images.into_inner().unwrap())
+}
+
+#[test]
+fn damage_is_in_the_last_report_wherever_the_scrubs_before_it_were_interrupted() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let mut options = long_logs(&disk, &runtime);
+    options.keyspace.large_from = u64::MAX;
+    let (db, keyspace) = open(options.clone());
+    for number in 0..50_u8 {
+        keyspace.insert([number], vec![0xE7; 100 << 10]).unwrap();
+    }
+    db.flush().unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    // All values are checked with one table.
+    assert_eq!(count(&disk, "table"), 1);
+    let damaged = disk.edit(|image| {
+        let path = image.files_with("values").into_iter().min().unwrap();
+        image.flip(&path, 1000, 1).unwrap();
+        name(&path).to_owned()
+    });
+    let (_, once) = steps(&options, &disk);
+    assert!(once.len() > 3);
+    for image in once {
+        let disk = SimDisk::from_image(image);
+        let options = on(options.clone(), &disk, &runtime);
+        let (report, twice) = steps(&options, &disk);
+        assert_eq!(names(&report), [&*damaged]);
+        for image in twice {
+            let disk = SimDisk::from_image(image);
+            let options = on(options.clone(), &disk, &runtime);
+            assert_eq!(names(&steps(&options, &disk).0), [&*damaged]);
+        }
+    }
 }

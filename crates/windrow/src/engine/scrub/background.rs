@@ -85,7 +85,9 @@ impl Engine {
     fn background_pass(&self) -> Pass {
         let note = self.scrub_note(FileName::Scrub);
         let noted = note.as_ref().and_then(ProgressFile::read);
-        let noted = noted.and_then(|pass| pass.resumed(self.next_file()));
+        let now = self.options.runtime.unix_time();
+        let times = (now, self.options.full_scrub_interval);
+        let noted = noted.and_then(|pass| pass.resumed_in_background(self.next_file(), times));
         Pass::new(noted.unwrap_or_else(|| self.new_pass()), note)
     }
 

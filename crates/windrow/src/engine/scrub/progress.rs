@@ -135,7 +135,9 @@ mod tests {
             assert_eq!(decode(str::from_utf8(&torn).unwrap()), None, "{position}");
         }
         // What was to be checked again is still to be checked again.
-        let resumed = pass.clone().resumed(pass.end).unwrap();
+        let times = (pass.began, Duration::from_secs(1));
+        let resumed = pass.clone().resumed_in_background(pass.end, times);
+        let resumed = resumed.unwrap();
         assert_eq!(decode(&encode(&resumed)), Some(pass));
     }
 }
