@@ -77,6 +77,11 @@ static void read_error_after_its_free(void) {
   windrow_error_code(error);
 }
 
+/* One of the next handles has the same address. */
+static void free_handle_by_other_means(void) {
+  for (int i = 0; i < 1000; i++) free(windrow_batch_new());
+}
+
 static void pass_memory_of_the_program(void) {
   static char memory[64];
   windrow_snapshot_free((windrow_snapshot*)memory);
@@ -97,5 +102,6 @@ int main(int count, char** arguments) {
   aborts("as a Cursor", move_cursor_after_its_free);
   aborts("as a Error", read_error_after_its_free);
   aborts("never was a handle", pass_memory_of_the_program);
+  aborts("not by its function", free_handle_by_other_means);
   return 0;
 }

@@ -3,7 +3,8 @@
 //! A handle that was released, or is of another type, is undefined behaviour in C, and a release build does not look. A build
 //! with debug assertions keeps a list of all handles that callers have, and ends the process at the first wrong one: the
 //! program is broken, and an error could be overlooked. The list knows addresses, so a handle that was released is
-//! found until another one of its type has its address.
+//! found until another one of its type has its address. A new handle at the address of one in the list says that the memory of
+//! that one went away without a function that takes it.
 //!
 //! Invariant: a function uses a handle from C only after [`check`] or [`take`]. A type without a size has no address of its
 //! own, so its handles are not in the list; nor are the snapshots of RocksDB's interface, which are memory of `malloc`.
@@ -57,7 +58,11 @@ impl<T: 'static> Handle for Box<T> {
 pub fn give<T: 'static>(value: T) -> Box<T> {
     let handle = Box::new(value);
     if is_listed::<T>() {
-        locked().insert(address(&*handle), Kind::of::<T>());
+        let left = locked().insert(address(&*handle), Kind::of::<T>());
+        if let Some(left) = left {
+            let name = left.short_name();
+            fail(&format!("the {name} {handle:p} was freed, but not by its function"));
+        }
     }
     handle
 }
@@ -121,11 +126,6 @@ fn address<T>(handle: &T) -> usize {
 }
 
 /// Ends the process if what is `found` in the list for a handle is not its type.
-#[expect(
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "the program is broken, in a build for its developers"
-)]
 fn expect<T: 'static>(handle: &T, found: Option<Kind>) {
     let expected = Kind::of::<T>();
     let what = match found {
@@ -134,6 +134,15 @@ fn expect<T: 'static>(handle: &T, found: Option<Kind>) {
         None => "was released, or never was a handle".to_owned(),
     };
     let name = expected.short_name();
-    eprintln!("windrow: what the program passes as a {name}, {handle:p}, {what}");
+    fail(&format!("what the program passes as a {name}, {handle:p}, {what}"));
+}
+
+#[expect(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "the program is broken, in a build for its developers"
+)]
+fn fail(what: &str) {
+    eprintln!("windrow: {what}");
     abort();
 }

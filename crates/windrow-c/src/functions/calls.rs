@@ -170,7 +170,10 @@ mod tests {
     #[test]
     fn a_handle_that_nobody_receives_is_released() {
         let drops: &'static Cell<u32> = Box::leak(Box::new(Cell::new(0)));
-        let code = call_for(None, None, None, || Ok(Some(give(Bomb(drops)))));
-        assert_eq!((code, drops.get()), (WINDROW_OK, 1));
+        // The second one has the address of the first, most likely: `give` fails if that is still a handle.
+        for time in 1..=3 {
+            let code = call_for(None, None, None, || Ok(Some(give(Bomb(drops)))));
+            assert_eq!((code, drops.get()), (WINDROW_OK, time));
+        }
     }
 }

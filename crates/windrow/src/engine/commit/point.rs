@@ -94,7 +94,7 @@ impl Engine {
             Ok(seen)
         });
         drop(claims);
-        self.remove_files(&[]);
+        self.remove_files(Vec::new);
         if seen.is_ok() {
             self.grow_reserve();
         }

@@ -47,7 +47,6 @@ use crate::engine::throttling::atomic_throttle::{AtomicThrottle, DelayClock};
 use crate::engine::throttling::rate_limiter::RateLimiter;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
-use crate::manifest::names::FileName;
 use crate::options::Options;
 use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
@@ -109,7 +108,7 @@ impl Background {
 /// A job that is claimed and about to run.
 #[derive(Debug)]
 enum Job {
-    Remove(Vec<FileName>),
+    Remove,
     Flush(Arc<KeyspaceCore>, FrozenMemtable),
     PrepareLog,
     MarkLog,
@@ -142,10 +141,9 @@ impl Engine {
         if self.is_read_only() {
             return None;
         }
-        let removable = self.obsolete.take();
         let now = self.options.runtime.now();
-        if !removable.is_empty() || self.is_look_at_leases_due(now) {
-            return Some(Job::Remove(removable));
+        if !self.obsolete.is_empty() || self.is_look_at_leases_due(now) {
+            return Some(Job::Remove);
         }
         if self.poison.is_set() {
             return None;
@@ -336,8 +334,8 @@ impl Engine {
 
     fn run(&self, job: Job) -> Result<()> {
         match job {
-            Job::Remove(files) => {
-                self.remove_files(&files);
+            Job::Remove => {
+                self.remove_obsolete();
                 Ok(())
             }
             Job::Flush(keyspace, oldest) => {
