@@ -40,7 +40,7 @@ static long resident_bytes(void) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* What is allocated now, as far as the allocator tells it: exact, unlike what is resident. */
+/* What is allocated now; 0 if the allocator does not tell. What it keeps for later does not count, unlike in what is resident. */
 static long allocated_bytes(void) {
 #ifdef COUNTS_ALLOCATED
   struct mallinfo2 all = mallinfo2();

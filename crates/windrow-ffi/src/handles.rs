@@ -61,7 +61,9 @@ pub fn give<T: 'static>(value: T) -> Box<T> {
         let left = locked().insert(address(&*handle), Kind::of::<T>());
         if let Some(left) = left {
             let name = left.short_name();
-            fail(&format!("the {name} {handle:p} was freed, but not by its function"));
+            fail(&format!(
+                "the {name} {handle:p} was freed, but not by its function"
+            ));
         }
     }
     handle
@@ -134,7 +136,9 @@ fn expect<T: 'static>(handle: &T, found: Option<Kind>) {
         None => "was released, or never was a handle".to_owned(),
     };
     let name = expected.short_name();
-    fail(&format!("what the program passes as a {name}, {handle:p}, {what}"));
+    fail(&format!(
+        "what the program passes as a {name}, {handle:p}, {what}"
+    ));
 }
 
 #[expect(

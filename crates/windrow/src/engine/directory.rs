@@ -37,11 +37,11 @@ impl Engine {
 
     /// Removes the files that no version names and no reader uses.
     pub(super) fn remove_obsolete(&self) {
-        self.remove_files(|| self.obsolete.take());
+        self.remove_files(&self.obsolete.take());
     }
 
     /// Removes a file that the manifest does not name, unless a reader in another process needs it.
     pub(super) fn remove_file(&self, file: FileName) {
-        self.remove_files(|| vec![file]);
+        self.remove_files(&[file]);
     }
 }

@@ -339,7 +339,7 @@ impl Engine {
             instance: Mutex::default(),
             options,
         });
-        engine.remove_files(|| opened.unnamed);
+        engine.remove_files(&opened.unnamed);
         (engine, opened.lock)
     }
 

@@ -149,15 +149,12 @@ fn read_place(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl Engine {
-    /// Removes the files that `take` gives, which the manifest does not name, and those that have waited, as far as no lease
-    /// needs them. If a removal fails, the next open tries again.
-    ///
-    /// What other threads have taken before is gone when this returns: `take` runs under the lock.
-    pub(super) fn remove_files(&self, take: impl FnOnce() -> Vec<FileName>) {
+    /// Removes `files`, which the manifest does not name, and those that have waited, as far as no lease needs them. If a
+    /// removal fails, the next open tries again.
+    pub(super) fn remove_files(&self, files: &[FileName]) {
         let vfs = &*self.options.vfs;
         let leased_files = &self.leased_files;
         let mut waiting = leased_files.waiting.lock();
-        let files = take();
         if files.is_empty() && waiting.files.is_empty() {
             return;
         }
@@ -169,7 +166,7 @@ impl Engine {
         let may_wait = needed.is_some() || point.is_some();
         let dropped_at = may_wait.then(|| self.catalog.position());
         let dropped_at = dropped_at.unwrap_or_default();
-        let files = files.into_iter().map(|file| (dropped_at, file));
+        let files = files.iter().map(|file| (dropped_at, *file));
         waiting.files.extend(files);
         let mut count = 0;
         waiting.files.retain(|(dropped_at, file)| {

@@ -22,10 +22,6 @@ impl Obsolete {
         self.0.lock().push(file);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
-    }
-
     /// Takes the files that were added since the last call.
     pub(crate) fn take(&self) -> Vec<FileName> {
         std::mem::take(&mut *self.0.lock())

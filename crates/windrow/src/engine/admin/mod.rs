@@ -63,10 +63,7 @@ impl Engine {
         };
         self.work_until(is_flushed, |failures| {
             self.background.failure.check_since(failures)
-        })?;
-        // The job that has flushed the last memtable may not have come to that.
-        self.remove_unneeded_logs();
-        Ok(())
+        })
     }
 
     /// Runs jobs until none is due and none is running.

@@ -182,10 +182,12 @@ impl Engine {
         records
     }
 
-    /// Whether a log that recovery does not need stays.
+    /// Whether a log that recovery does not need stays. After a failed edit the state in memory may be ahead of that on disk,
+    /// which may still name the log. So every log of a poisoned database stays: the failure poisons it before the state can be
+    /// read.
     pub(in crate::engine) fn is_kept(&self, log: FileNumber) -> bool {
         self.catalog
-            .with_state(|state| state.changes.kept_logs.contains_key(&log))
+            .with_state(|state| self.poison.is_set() || state.changes.kept_logs.contains_key(&log))
     }
 
     /// Lets consumers fall behind that hold too much. An error changes nothing; the next flush tries again.

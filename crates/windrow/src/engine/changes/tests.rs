@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::base::sync::atomic::Ordering;
-use crate::base::{ErrorKind, FileNumber, Kind};
+use crate::base::{Error, ErrorKind, FileNumber, Kind};
 use crate::engine::{Access, Engine, Handle, Scrub, Write};
 use crate::options::{Durability, Options};
 
@@ -51,6 +51,20 @@ fn an_edit_keeps_no_log_that_an_earlier_one_keeps_already() {
     });
     assert_eq!(kept, closed);
     engine.poison.check().unwrap();
+}
+
+/// An acknowledgement may have failed between the edit of a flush and its removal of the logs. The manifest on disk may then
+/// name what that in memory does not.
+#[test]
+fn a_poisoned_database_keeps_each_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let handle = open(folder.path());
+    let engine = handle.engine();
+    write(engine, "a", 0..2000);
+    let logs: Vec<FileNumber> = engine.chain.lengths().iter().map(|log| log.0).collect();
+    assert!(logs.len() > 1 && logs.iter().all(|&log| !engine.is_kept(log)));
+    engine.poison.set(&Error::closed());
+    assert!(logs.iter().all(|&log| engine.is_kept(log)));
 }
 
 /// A log may be closed after the sync of a flush, with buffered entries of a keyspace that was dropped.

@@ -94,7 +94,7 @@ impl Engine {
             Ok(seen)
         });
         drop(claims);
-        self.remove_files(Vec::new);
+        self.remove_files(&[]);
         if seen.is_ok() {
             self.grow_reserve();
         }

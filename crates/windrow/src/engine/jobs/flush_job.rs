@@ -205,21 +205,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes the logs that the manifest does not name any more.
-    pub(in crate::engine) fn remove_unneeded_logs(&self) {
-        self.remove_logs_before(self.catalog.with_state(|state| state.logs.first().copied()));
-    }
-
     fn remove_logs_before(&self, first_needed: Option<FileNumber>) {
         if let Some(first) = first_needed {
-            let mut is_any = false;
-            self.remove_files(|| {
-                let dropped = self.chain.drop_before(first);
-                is_any = !dropped.is_empty();
-                let unneeded = dropped.into_iter().filter(|&log| !self.is_kept(log));
-                unneeded.map(FileName::Wal).collect()
-            });
-            if is_any {
+            let dropped = self.chain.drop_before(first);
+            for &number in dropped.iter().filter(|&&log| !self.is_kept(log)) {
+                self.remove_file(FileName::Wal(number));
+            }
+            if !dropped.is_empty() {
                 // What was kept now may be too much. If this fails, the next flush tries again.
                 drop(self.bound_consumers());
             }

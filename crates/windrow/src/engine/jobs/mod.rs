@@ -47,6 +47,7 @@ use crate::engine::throttling::atomic_throttle::{AtomicThrottle, DelayClock};
 use crate::engine::throttling::rate_limiter::RateLimiter;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
+use crate::manifest::names::FileName;
 use crate::options::Options;
 use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
@@ -108,7 +109,7 @@ impl Background {
 /// A job that is claimed and about to run.
 #[derive(Debug)]
 enum Job {
-    Remove,
+    Remove(Vec<FileName>),
     Flush(Arc<KeyspaceCore>, FrozenMemtable),
     PrepareLog,
     MarkLog,
@@ -141,9 +142,10 @@ impl Engine {
         if self.is_read_only() {
             return None;
         }
+        let removable = self.obsolete.take();
         let now = self.options.runtime.now();
-        if !self.obsolete.is_empty() || self.is_look_at_leases_due(now) {
-            return Some(Job::Remove);
+        if !removable.is_empty() || self.is_look_at_leases_due(now) {
+            return Some(Job::Remove(removable));
         }
         if self.poison.is_set() {
             return None;
@@ -334,8 +336,8 @@ impl Engine {
 
     fn run(&self, job: Job) -> Result<()> {
         match job {
-            Job::Remove => {
-                self.remove_obsolete();
+            Job::Remove(files) => {
+                self.remove_files(&files);
                 Ok(())
             }
             Job::Flush(keyspace, oldest) => {
