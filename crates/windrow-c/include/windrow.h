@@ -24,7 +24,8 @@
 // null bytes with a length, and text that is not UTF-8 are errors. A handle after its release, a handle of another type,
 // wrong lengths, and one handle in two threads against its comment are undefined, as everywhere in C. A library with debug
 // assertions (profile dev) keeps a list of its handles: one that was released, or is of another type, ends the process with a
-// sentence. It is not found if another one of its type has its address by now.
+// sentence. It is not found if another one of its type has its address by now. A handle that was freed by other means is
+// found when the next one gets its address.
 //
 // Panics. None enters C: it becomes WINDROW_INTERNAL, and is a bug of Windrow. Callbacks must not throw.
 //
