@@ -1,5 +1,5 @@
 # Read by the scripts of this folder: see ../common.sh. LEVELDB_INCLUDE is the folder with leveldb/c.h; without it, the
-# header is that of the system.
+# header is that of the system, or of Debian's package, which goes into a folder of the script.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 here=$here/leveldb
@@ -7,8 +7,12 @@ need "$CC"
 include=()
 if [ -n "${LEVELDB_INCLUDE:-}" ]; then include=("-I$LEVELDB_INCLUDE"); fi
 echo '#include "leveldb/c.h"' >"$work/header.c"
-"$CC" "${include[@]}" -c "$work/header.c" -o "$work/header.o" 2>/dev/null ||
-    skip "there is no leveldb/c.h (Debian: libleveldb-dev)"
+has_header() { "$CC" "${include[@]}" -c "$work/header.c" -o "$work/header.o" 2>/dev/null; }
+if ! has_header; then
+    (cd "$work" && apt-get download libleveldb-dev && dpkg -x libleveldb-dev_*.deb leveldb) >/dev/null 2>&1 || true
+    include=("-I$work/leveldb/usr/include")
+    has_header || skip "there is no leveldb/c.h (Debian: libleveldb-dev)"
+fi
 libraries windrow-leveldb
 
 # build NAME SOURCE OPTION...: a program with Windrow's library.
