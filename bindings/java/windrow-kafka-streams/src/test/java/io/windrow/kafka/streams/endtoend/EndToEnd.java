@@ -20,7 +20,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
  * Runs the application against a broker in one or more instances, kills them while they restore and while they work, ends
- * them cleanly, and compares what they have written with a plain computation over the same events.
+ * them cleanly, and compares what they have written with a plain computation over the same events. After each kill, and at the
+ * end, it compares their stores with the changelogs.
  */
 public final class EndToEnd {
     private static final String APPLICATION = "end-to-end";
@@ -90,6 +91,7 @@ public final class EndToEnd {
         check(instances.length > 1 || restored.startsWith("restored 0 "), "a clean restart restores nothing");
         compare().forEach((topic, wrong) -> check(false, topic + " has no other results at the end: " + wrong));
         checkFolders();
+        checkStores();
         System.out.println("passed: " + arguments.number("kills") + " kills, " + expected.size() + " events");
     }
 
@@ -118,6 +120,9 @@ public final class EndToEnd {
             instances[victim].kill();
         }
         instances[victim] = null;
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        changelogs.compare(state(victim));
+        System.out.println("after a kill: " + changelogs);
     }
 
     private void start(int instance) throws IOException {
@@ -125,7 +130,7 @@ public final class EndToEnd {
             instances[instance] = new Running(log(), "256m", Application.arguments(
                     "broker=" + cluster.address(),
                     "id=" + APPLICATION,
-                    "state=" + folder.resolve("state " + instance),
+                    "state=" + state(instance),
                     "stores=" + WindrowStoreSuppliers.class.getName(),
                     "copies=" + arguments.number("copies"),
                     "threads=" + arguments.number("threads"),
@@ -254,7 +259,7 @@ public final class EndToEnd {
     private List<Path> tasks() throws IOException {
         List<Path> tasks = new ArrayList<>();
         for (int i = 0; i < instances.length; i++) {
-            Path state = folder.resolve("state " + i).resolve(APPLICATION);
+            Path state = state(i).resolve(APPLICATION);
             if (Files.exists(state)) {
                 try (Stream<Path> found = Files.list(state)) {
                     found.filter(it -> it.getFileName().toString().matches("\\d+_\\d+")).forEach(tasks::add);
@@ -272,10 +277,25 @@ public final class EndToEnd {
         check(log.stream().noneMatch(it -> it.contains("TaskCorruptedException")), "no task was corrupted");
     }
 
+    /** The instances have ended, so what was committed is in the stores of some of them. */
+    private void checkStores() throws Exception {
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        for (int i = 0; i < instances.length; i++) {
+            changelogs.compare(state(i));
+        }
+        changelogs.checkComplete();
+        System.out.println("at the end: " + changelogs);
+    }
+
     private static void check(boolean holds, String what) {
         if (!holds) {
             throw new AssertionError("it does not hold that " + what);
         }
+    }
+
+    /** The folder of an instance. */
+    private Path state(int instance) {
+        return folder.resolve("state " + instance);
     }
 
     private Path log() {
