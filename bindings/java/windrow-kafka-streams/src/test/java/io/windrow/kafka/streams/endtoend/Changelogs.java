@@ -22,6 +22,7 @@ final class Changelogs {
     private final Cluster cluster;
     private final String application;
     private final Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> read = new HashMap<>();
+    private final Map<String, Long> retentions = new HashMap<>();
     /** The greatest offset that some store has. */
     private final Map<TopicPartition, Long> contained = new HashMap<>();
     private int stores;
@@ -59,7 +60,7 @@ final class Changelogs {
             return;
         }
         StoreContents store = StoreContents.read(folder);
-        StoreModel model = new StoreModel(store.format(), store.changelog() == null ? 0 : cluster.retention(store.changelog().topic()));
+        StoreModel model = new StoreModel(store.format(), store.changelog() == null ? 0 : retention(store.changelog().topic()));
         if (store.offset() >= 0) {
             contained.merge(store.changelog(), store.offset(), Math::max);
             records(store.changelog(), store.offset()).stream().filter(it -> it.offset() <= store.offset()).forEach(model::add);
@@ -71,6 +72,15 @@ final class Changelogs {
         }
         stores++;
         entries += store.entries().size();
+    }
+
+    private long retention(String topic) throws Exception {
+        Long known = retentions.get(topic);
+        if (known == null) {
+            known = cluster.retention(topic);
+            retentions.put(topic, known);
+        }
+        return known;
     }
 
     /** The committed records of a changelog, up to {@code offset} at least. */
@@ -86,7 +96,7 @@ final class Changelogs {
     /** After a clean end some store has each record. */
     void checkComplete() throws Exception {
         List<TopicPartition> all = new ArrayList<>(contained.keySet());
-        cluster.partitions(application + "-", "-changelog").stream().filter(it -> !contained.containsKey(it)).forEach(all::add);
+        cluster.partitions(cluster.changelogs(application)).stream().filter(it -> !contained.containsKey(it)).forEach(all::add);
         for (TopicPartition changelog : all.stream().sorted(Comparator.comparing(TopicPartition::toString)).toList()) {
             long has = contained.getOrDefault(changelog, -1L);
             List<Long> missing = cluster.committed(changelog, has).stream().map(ConsumerRecord::offset)

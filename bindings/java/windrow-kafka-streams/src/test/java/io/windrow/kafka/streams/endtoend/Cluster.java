@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -30,6 +31,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** A broker, and what the programs do with it. */
 final class Cluster implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofMinutes(1);
+    private static final String COMMITTED = "read_committed";
 
     private final Broker broker;
     private final int partitions;
@@ -87,7 +89,7 @@ final class Cluster implements AutoCloseable {
     List<ConsumerRecord<byte[], byte[]>> committed(TopicPartition partition, long offset) throws InterruptedException {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         long deadline = System.nanoTime() + PATIENCE.toNanos();
-        try (var consumer = consumer(new ByteArrayDeserializer())) {
+        try (var consumer = consumer(new ByteArrayDeserializer(), COMMITTED)) {
             List<TopicPartition> all = List.of(partition);
             // The end is the begin of the first transaction that is open.
             while (consumer.endOffsets(all).get(partition) <= offset) {
@@ -113,24 +115,44 @@ final class Cluster implements AutoCloseable {
         }
     }
 
-    /** All partitions of the topics with such names. */
-    List<TopicPartition> partitions(String beginning, String end) throws Exception {
+    /** How many records from these offsets on were aborted, before the first transaction that is open. */
+    int aborted(Map<TopicPartition, Long> from) {
+        List<TopicPartition> all = List.copyOf(from.keySet());
+        try (var committed = consumer(new ByteArrayDeserializer(), COMMITTED);
+                var written = consumer(new ByteArrayDeserializer(), "read_uncommitted")) {
+            Map<TopicPartition, Long> ends = committed.endOffsets(all);
+            return count(written, from, ends) - count(committed, from, ends);
+        }
+    }
+
+    private static int count(KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> from, Map<TopicPartition, Long> ends) {
+        AtomicInteger records = new AtomicInteger();
+        read(consumer, List.copyOf(from.keySet()), from, it -> {
+            if (it.offset() < ends.get(new TopicPartition(it.topic(), it.partition()))) {
+                records.incrementAndGet();
+            }
+        });
+        return records.get();
+    }
+
+    /** The names of the changelogs of an application. */
+    List<String> changelogs(String application) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", address()))) {
-            return partitions(admin.listTopics().names().get().stream()
-                    .filter(it -> it.startsWith(beginning) && it.endsWith(end)).toList());
+            return admin.listTopics().names().get().stream()
+                    .filter(it -> it.startsWith(application + "-") && it.endsWith("-changelog")).toList();
         }
     }
 
     /** The ends of topics at this moment. */
     Map<TopicPartition, Long> ends(List<String> topics) {
-        try (var consumer = consumer(new StringDeserializer())) {
+        try (var consumer = consumer(new StringDeserializer(), COMMITTED)) {
             return consumer.endOffsets(partitions(topics));
         }
     }
 
     /** Gives all committed records of topics up to now; of a partition that is in {@code from}, those from an offset on. */
     void read(List<String> topics, Map<TopicPartition, Long> from, Consumer<ConsumerRecord<String, String>> reader) {
-        try (var consumer = consumer(new StringDeserializer())) {
+        try (var consumer = consumer(new StringDeserializer(), COMMITTED)) {
             read(consumer, partitions(topics), from, reader);
         }
     }
@@ -148,12 +170,12 @@ final class Cluster implements AutoCloseable {
         }
     }
 
-    private <T> KafkaConsumer<T, T> consumer(Deserializer<T> deserializer) {
-        Map<String, Object> settings = Map.of("bootstrap.servers", address(), "isolation.level", "read_committed");
+    private <T> KafkaConsumer<T, T> consumer(Deserializer<T> deserializer, String isolation) {
+        Map<String, Object> settings = Map.of("bootstrap.servers", address(), "isolation.level", isolation);
         return new KafkaConsumer<>(settings, deserializer, deserializer);
     }
 
-    private List<TopicPartition> partitions(List<String> topics) {
+    List<TopicPartition> partitions(List<String> topics) {
         List<TopicPartition> all = new ArrayList<>();
         topics.forEach(topic -> IntStream.range(0, partitions).forEach(it -> all.add(new TopicPartition(topic, it))));
         return all;

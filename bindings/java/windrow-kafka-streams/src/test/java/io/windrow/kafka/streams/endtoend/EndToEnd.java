@@ -17,6 +17,7 @@ import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Runs the application against a broker in one or more instances, kills them while they restore and while they work, ends
@@ -57,7 +58,7 @@ public final class EndToEnd {
 
     public static void main(String[] given) throws Exception {
         Arguments arguments = new Arguments(
-                given, "folder=", "seed=1", "kills=5", "instances=1", "copies=1", "partitions=2", "threads=2", "standbys=0",
+                given, "folder=", "seed=1", "kills=5", "aborts=2", "instances=1", "copies=1", "partitions=2", "threads=2", "standbys=0",
                 "events=3000", "keys=200", "port=29092");
         System.out.println(arguments);
         EndToEnd run = new EndToEnd(arguments);
@@ -74,6 +75,9 @@ public final class EndToEnd {
         cluster.createTopics(new ArrayList<>(expected.results().keySet()));
         for (int kill = 1; kill <= arguments.number("kills"); kill++) {
             round();
+        }
+        for (int abort = 1; abort <= arguments.number("aborts"); abort++) {
+            abort(abort % 2 == 0);
         }
         produce();
         for (int i = 0; i < instances.length; i++) {
@@ -123,6 +127,60 @@ public final class EndToEnd {
         Changelogs changelogs = new Changelogs(cluster, APPLICATION);
         changelogs.compare(state(victim));
         System.out.println("after a kill: " + changelogs);
+    }
+
+    /**
+     * Makes the broker abort a transaction whose writes are in stores: a thread waits for longer than a transaction may last. The
+     * stores of the other threads must not notice. The application is killed when that has happened, or works on.
+     */
+    private void abort(boolean isKilled) throws Exception {
+        for (int i = 0; i < instances.length; i++) {
+            if (instances[i] != null) {
+                instances[i].end();
+                instances[i] = null;
+            }
+        }
+        produce();
+        start(0);
+        awaitResults();
+        mark();
+        Map<TopicPartition, Long> before = cluster.ends(cluster.changelogs(APPLICATION));
+        instances[0].pause();
+        produce();
+        List<String> said = List.of(instances[0].await("pauses ").split(" "));
+        if (isKilled) {
+            // Before the thread goes on, or soon after.
+            TimeUnit.MILLISECONDS.sleep(Application.TRANSACTION_MAX.toMillis() + random.nextInt(6_000));
+            instances[0].kill();
+        } else {
+            awaitResults();
+            checkAborted(said.get(1), said.subList(2, said.size()));
+            instances[0].end();
+        }
+        instances[0] = null;
+        int aborted = cluster.aborted(before);
+        check(aborted > 0, "the broker has aborted writes of stores");
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        changelogs.compare(state(0));
+        System.out.println("after an abort of " + aborted + " writes" + (isKilled ? ", and a kill: " : ": ") + changelogs);
+    }
+
+    /** Kafka has wiped the tasks of a thread, and no others. {@code all}: the name of each thread and its tasks. */
+    private void checkAborted(String thread, List<String> all) throws IOException {
+        List<String> log = Files.readAllLines(log());
+        List<String> fenced = log.subList(explained, log.size()).stream().filter(it -> it.contains(FENCED)).toList();
+        explained = log.size();
+        check(fenced.stream().anyMatch(it -> it.contains(thread)), "Kafka has fenced " + thread);
+        check(fenced.stream().noneMatch(it -> it.contains(REFUSED)), "no store has a thread fenced");
+        for (String one : all) {
+            String[] parts = one.split("=", 2);
+            for (String task : parts[1].split(",")) {
+                Path marker = state(0).resolve(APPLICATION).resolve(task).resolve(MARKER);
+                boolean isFenced = fenced.stream().anyMatch(it -> it.contains(parts[0]));
+                check(isFenced || Files.exists(marker), "task " + task + " of another thread was not wiped");
+            }
+        }
+        markers.removeIf(it -> !Files.exists(it));
     }
 
     private void start(int instance) throws IOException {
