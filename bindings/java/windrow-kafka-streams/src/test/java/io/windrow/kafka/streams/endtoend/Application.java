@@ -1,6 +1,9 @@
 package io.windrow.kafka.streams.endtoend;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
@@ -120,7 +123,15 @@ public final class Application {
 
         @Override
         public String toString() {
-            return "restored " + records + " in " + (ended - began) / 1_000_000;
+            return "restored " + records + " in " + (ended - began) / 1_000_000 + " cpu " + cpu() / 1_000_000;
+        }
+
+        /** The time of processors of the threads that restore, in nanoseconds. */
+        private static long cpu() {
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            return Arrays.stream(threads.getThreadInfo(threads.getAllThreadIds()))
+                    .filter(it -> it != null && it.getThreadName().contains("StateUpdater"))
+                    .mapToLong(it -> threads.getThreadCpuTime(it.getThreadId())).sum();
         }
     }
 }
