@@ -40,4 +40,4 @@ grep -qE '^(the: 2|skipped: .*)$' "$work/log" || { cat "$work/log"; exit 1; }
 echo "example: $(sed -n 's/^the: 2$/passed/p; /^skipped/p' "$work/log"): WordCount.java"
 (cd "$here/native" && cargo fmt --check)
 (cd "$here/native" && CARGO_TARGET_DIR=$built cargo clippy --quiet --locked -- -D warnings)
-echo "not run here: end-to-end.sh with more kills or instances, beside-rocksdb.sh, benchmarks/run.sh"
+echo "not run here: end-to-end.sh with more kills or instances, beside-rocksdb.sh, restores.sh, benchmarks/run.sh"

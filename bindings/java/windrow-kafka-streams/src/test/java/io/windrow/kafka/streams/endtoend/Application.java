@@ -123,7 +123,8 @@ public final class Application {
 
         @Override
         public String toString() {
-            return "restored " + records + " in " + (ended - began) / 1_000_000 + " cpu " + cpu() / 1_000_000;
+            return "restored " + records + " in " + (ended - began) / 1_000_000 + " ms with " + cpu() / 1_000_000
+                    + " ms of processors";
         }
 
         /** The time of processors of the threads that restore, in nanoseconds. */

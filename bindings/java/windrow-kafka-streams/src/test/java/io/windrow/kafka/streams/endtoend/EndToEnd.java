@@ -204,7 +204,7 @@ public final class EndToEnd {
         for (int i = 0; i < instances.length; i++) {
             said = instances[i].end();
             instances[i] = null;
-            System.out.println(when + ": instance " + i + " " + said + " ms");
+            System.out.println(when + ": instance " + i + " " + said);
         }
         return said;
     }

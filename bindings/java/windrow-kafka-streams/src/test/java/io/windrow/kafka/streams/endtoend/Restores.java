@@ -83,7 +83,7 @@ public final class Restores {
             double memory = application.peakMemory();
             application.kill();
             return new double[] {
-                records / Double.parseDouble(said[5]) * 1e3, process / records, Double.parseDouble(said[7]) * 1e3 / records, memory
+                records / Double.parseDouble(said[5]) * 1e3, process / records, Double.parseDouble(said[8]) * 1e3 / records, memory
             };
         } finally {
             BesideRocks.delete(state());
