@@ -3,7 +3,7 @@
 # - the tests of each module, the contract suite of the bindings and Kafka's own tests of stores among them;
 # - the tests of the package windrow again under -Xcheck:jni, with which the virtual machine checks each call of the library;
 # - the examples;
-# - an end-to-end run of Kafka Streams with a broker and one kill (end-to-end.sh runs longer ones);
+# - an end-to-end run of Kafka Streams with a broker, one kill and one abort (end-to-end.sh runs longer ones);
 # - clippy and rustfmt on the Rust part.
 # It says what it leaves out. Its other name is ci.
 source "$(dirname "$0")/common.sh"
@@ -33,11 +33,11 @@ if grep -E 'in native method|JNI (call|local refs)' "$work/maven.log" "$made"/wi
     exit 1
 fi
 echo "windrow under -Xcheck:jni: $(passed windrow) passed"
-"$here/end-to-end.sh" kills=1 events=300 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+"$here/end-to-end.sh" kills=1 aborts=1 events=300 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 echo "end to end: $(grep -E '^(passed|skipped)' "$work/log")"
 printf 'the cat and the dog\n? the\n' | "$here/word-count.sh" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 grep -qE '^(the: 2|skipped: .*)$' "$work/log" || { cat "$work/log"; exit 1; }
 echo "example: $(sed -n 's/^the: 2$/passed/p; /^skipped/p' "$work/log"): WordCount.java"
 (cd "$here/native" && cargo fmt --check)
 (cd "$here/native" && CARGO_TARGET_DIR=$built cargo clippy --quiet --locked -- -D warnings)
-echo "not run here: end-to-end.sh with more kills or instances, beside-rocksdb.sh, benchmarks/run.sh"
+echo "not run here: end-to-end.sh with more kills or instances, beside-rocksdb.sh, restores.sh, benchmarks/run.sh"

@@ -1,11 +1,16 @@
 package io.windrow.kafka.streams.endtoend;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
@@ -16,9 +21,14 @@ import org.slf4j.LoggerFactory;
 
 /**
  * An application that processes exactly once, with one of the {@link Topologies}. It says when it changes its state and what it
- * has restored by then. It runs until it is killed, or ends cleanly when its input ends.
+ * has restored by then. It runs until it is killed, or ends cleanly when its input ends. A line of its input makes one of its
+ * threads wait in the middle of a transaction ({@link Pause}).
  */
 public final class Application {
+    /** A broker aborts a transaction that lasts so long. */
+    static final Duration TRANSACTION_MAX = Duration.ofSeconds(10);
+    private static final Duration PAUSE = TRANSACTION_MAX.plusSeconds(4);
+
     private Application() {}
 
     static Arguments arguments(String... given) {
@@ -43,10 +53,18 @@ public final class Application {
         streams.setStateListener((now, before) -> System.out.println("state " + now + " " + restores));
         streams.start();
         while (System.in.read() >= 0) {
-            // The end of the input is that of the application.
+            Pause.request(() -> tasks(streams), PAUSE);
         }
         System.out.println("ends " + restores);
         streams.close(Duration.ofSeconds(60));
+    }
+
+    /** Of each thread its name and its active tasks. */
+    private static String tasks(KafkaStreams streams) {
+        return streams.metadataForLocalThreads().stream()
+                .map(it -> it.threadName() + "=" + it.activeTasks().stream()
+                        .map(task -> task.taskId().toString()).collect(Collectors.joining(",")))
+                .collect(Collectors.joining(" "));
     }
 
     private static Properties properties(Arguments arguments) {
@@ -65,6 +83,8 @@ public final class Application {
         properties.put(StreamsConfig.STATE_CLEANUP_DELAY_MS_CONFIG, Duration.ofDays(1).toMillis());
         properties.put(StreamsConfig.PROBING_REBALANCE_INTERVAL_MS_CONFIG, 60_000);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 100_000);
+        properties.put(
+                StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), (int) TRANSACTION_MAX.toMillis());
         properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
         properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), arguments.number("timeout"));
         properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), 500);
@@ -103,7 +123,16 @@ public final class Application {
 
         @Override
         public String toString() {
-            return "restored " + records + " in " + (ended - began) / 1_000_000;
+            return "restored " + records + " in " + (ended - began) / 1_000_000 + " ms with " + cpu() / 1_000_000
+                    + " ms of processors";
+        }
+
+        /** The time of processors of the threads that restore, in nanoseconds. */
+        private static long cpu() {
+            ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+            return Arrays.stream(threads.getThreadInfo(threads.getAllThreadIds()))
+                    .filter(it -> it != null && it.getThreadName().contains("StateUpdater"))
+                    .mapToLong(it -> threads.getThreadCpuTime(it.getThreadId())).sum();
         }
     }
 }

@@ -110,7 +110,7 @@ public final class BesideRocks {
     private boolean run() throws Exception {
         cluster.createTopics(List.of(Topologies.EVENTS));
         cluster.createTopics(RESULTS);
-        produce();
+        produce(cluster, arguments);
         measure(0, "RocksDB");
         measure(0, "Windrow");
         figures.clear();
@@ -123,7 +123,7 @@ public final class BesideRocks {
         return print();
     }
 
-    private void produce() {
+    static void produce(Cluster cluster, Arguments arguments) {
         Random random = new Random(1);
         long time = System.currentTimeMillis();
         try (var producer = cluster.producer()) {
@@ -239,7 +239,10 @@ public final class BesideRocks {
         return Long.parseLong(new String(du.getInputStream().readAllBytes()).split("\\s")[0]) / 1024.0;
     }
 
-    private static void delete(Path folder) throws IOException {
+    static void delete(Path folder) throws IOException {
+        if (!Files.exists(folder)) {
+            return;
+        }
         try (Stream<Path> files = Files.walk(folder)) {
             for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
                 Files.deleteIfExists(file);

@@ -27,6 +27,7 @@ final class Broker implements AutoCloseable {
                 "transaction.state.log.replication.factor=1",
                 "transaction.state.log.min.isr=1",
                 "transaction.state.log.num.partitions=2",
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms=500",
                 "share.coordinator.state.topic.replication.factor=1",
                 "group.initial.rebalance.delay.ms=0",
                 "group.min.session.timeout.ms=1000",

@@ -17,10 +17,12 @@ import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Runs the application against a broker in one or more instances, kills them while they restore and while they work, ends
- * them cleanly, and compares what they have written with a plain computation over the same events.
+ * them cleanly, and compares what they have written with a plain computation over the same events. After each kill, and at the
+ * end, it compares their stores with the changelogs.
  */
 public final class EndToEnd {
     private static final String APPLICATION = "end-to-end";
@@ -56,7 +58,7 @@ public final class EndToEnd {
 
     public static void main(String[] given) throws Exception {
         Arguments arguments = new Arguments(
-                given, "folder=", "seed=1", "kills=5", "instances=1", "copies=1", "partitions=2", "threads=2", "standbys=0",
+                given, "folder=", "seed=1", "kills=5", "aborts=2", "instances=1", "copies=1", "partitions=2", "threads=2", "standbys=0",
                 "events=3000", "keys=200", "port=29092");
         System.out.println(arguments);
         EndToEnd run = new EndToEnd(arguments);
@@ -74,6 +76,9 @@ public final class EndToEnd {
         for (int kill = 1; kill <= arguments.number("kills"); kill++) {
             round();
         }
+        for (int abort = 1; abort <= arguments.number("aborts"); abort++) {
+            abort(abort % 2 == 0);
+        }
         produce();
         for (int i = 0; i < instances.length; i++) {
             start(i);
@@ -90,6 +95,7 @@ public final class EndToEnd {
         check(instances.length > 1 || restored.startsWith("restored 0 "), "a clean restart restores nothing");
         compare().forEach((topic, wrong) -> check(false, topic + " has no other results at the end: " + wrong));
         checkFolders();
+        checkStores();
         System.out.println("passed: " + arguments.number("kills") + " kills, " + expected.size() + " events");
     }
 
@@ -118,6 +124,63 @@ public final class EndToEnd {
             instances[victim].kill();
         }
         instances[victim] = null;
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        changelogs.compare(state(victim));
+        System.out.println("after a kill: " + changelogs);
+    }
+
+    /**
+     * Makes the broker abort a transaction whose writes are in stores: a thread waits for longer than a transaction may last. The
+     * stores of the other threads must not notice. The application is killed when that has happened, or works on.
+     */
+    private void abort(boolean isKilled) throws Exception {
+        for (int i = 0; i < instances.length; i++) {
+            if (instances[i] != null) {
+                instances[i].end();
+                instances[i] = null;
+            }
+        }
+        produce();
+        start(0);
+        awaitResults();
+        mark();
+        Map<TopicPartition, Long> before = cluster.ends(cluster.changelogs(APPLICATION));
+        instances[0].pause();
+        produce();
+        List<String> said = List.of(instances[0].await("pauses ").split(" "));
+        if (isKilled) {
+            // Before the thread goes on, or soon after.
+            TimeUnit.MILLISECONDS.sleep(Application.TRANSACTION_MAX.toMillis() + random.nextInt(6_000));
+            instances[0].kill();
+        } else {
+            awaitResults();
+            checkAborted(said.get(1), said.subList(2, said.size()));
+            instances[0].end();
+        }
+        instances[0] = null;
+        int aborted = cluster.aborted(before);
+        check(aborted > 0, "the broker has aborted writes of stores");
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        changelogs.compare(state(0));
+        System.out.println("after an abort of " + aborted + " writes" + (isKilled ? ", and a kill: " : ": ") + changelogs);
+    }
+
+    /** Kafka has wiped the tasks of a thread, and no others. {@code all}: the name of each thread and its tasks. */
+    private void checkAborted(String thread, List<String> all) throws IOException {
+        List<String> log = Files.readAllLines(log());
+        List<String> fenced = log.subList(explained, log.size()).stream().filter(it -> it.contains(FENCED)).toList();
+        explained = log.size();
+        check(fenced.stream().anyMatch(it -> it.contains(thread)), "Kafka has fenced " + thread);
+        check(fenced.stream().noneMatch(it -> it.contains(REFUSED)), "no store has a thread fenced");
+        for (String one : all) {
+            String[] parts = one.split("=", 2);
+            for (String task : parts[1].split(",")) {
+                Path marker = state(0).resolve(APPLICATION).resolve(task).resolve(MARKER);
+                boolean isFenced = fenced.stream().anyMatch(it -> it.contains(parts[0]));
+                check(isFenced || Files.exists(marker), "task " + task + " of another thread was not wiped");
+            }
+        }
+        markers.removeIf(it -> !Files.exists(it));
     }
 
     private void start(int instance) throws IOException {
@@ -125,7 +188,7 @@ public final class EndToEnd {
             instances[instance] = new Running(log(), "256m", Application.arguments(
                     "broker=" + cluster.address(),
                     "id=" + APPLICATION,
-                    "state=" + folder.resolve("state " + instance),
+                    "state=" + state(instance),
                     "stores=" + WindrowStoreSuppliers.class.getName(),
                     "copies=" + arguments.number("copies"),
                     "threads=" + arguments.number("threads"),
@@ -141,7 +204,7 @@ public final class EndToEnd {
         for (int i = 0; i < instances.length; i++) {
             said = instances[i].end();
             instances[i] = null;
-            System.out.println(when + ": instance " + i + " " + said + " ms");
+            System.out.println(when + ": instance " + i + " " + said);
         }
         return said;
     }
@@ -254,7 +317,7 @@ public final class EndToEnd {
     private List<Path> tasks() throws IOException {
         List<Path> tasks = new ArrayList<>();
         for (int i = 0; i < instances.length; i++) {
-            Path state = folder.resolve("state " + i).resolve(APPLICATION);
+            Path state = state(i).resolve(APPLICATION);
             if (Files.exists(state)) {
                 try (Stream<Path> found = Files.list(state)) {
                     found.filter(it -> it.getFileName().toString().matches("\\d+_\\d+")).forEach(tasks::add);
@@ -272,10 +335,25 @@ public final class EndToEnd {
         check(log.stream().noneMatch(it -> it.contains("TaskCorruptedException")), "no task was corrupted");
     }
 
+    /** The instances have ended, so what was committed is in the stores of some of them. */
+    private void checkStores() throws Exception {
+        Changelogs changelogs = new Changelogs(cluster, APPLICATION);
+        for (int i = 0; i < instances.length; i++) {
+            changelogs.compare(state(i));
+        }
+        changelogs.checkComplete();
+        System.out.println("at the end: " + changelogs);
+    }
+
     private static void check(boolean holds, String what) {
         if (!holds) {
             throw new AssertionError("it does not hold that " + what);
         }
+    }
+
+    /** The folder of an instance. */
+    private Path state(int instance) {
+        return folder.resolve("state " + instance);
     }
 
     private Path log() {

@@ -48,6 +48,12 @@ final class Running implements AutoCloseable {
         }
     }
 
+    /** Makes one of its threads wait in the middle of a transaction, when it gets an event. It says so. */
+    void pause() throws IOException {
+        process.getOutputStream().write('\n');
+        process.getOutputStream().flush();
+    }
+
     void kill() throws InterruptedException {
         process.toHandle().destroyForcibly();
         process.waitFor();

@@ -59,6 +59,8 @@ final class Topologies {
             for (int copy = 0; copy < copies; copy++) {
                 topology.join(copy, events, orders, customers);
             }
+            // The last one that gets an event.
+            events.process(Pause::new);
         }
         return topology.builder.build(settings);
     }
