@@ -9,6 +9,7 @@ if [ -n "${LEVELDB_INCLUDE:-}" ]; then include=("-I$LEVELDB_INCLUDE"); fi
 echo '#include "leveldb/c.h"' >"$work/header.c"
 has_header() { "$CC" "${include[@]}" -c "$work/header.c" -o "$work/header.o" 2>/dev/null; }
 if ! has_header; then
+    [ -z "${LEVELDB_INCLUDE:-}" ] || { echo "there is no leveldb/c.h in $LEVELDB_INCLUDE"; exit 1; }
     (cd "$work" && apt-get download libleveldb-dev && dpkg -x libleveldb-dev_*.deb leveldb) >/dev/null 2>&1 || true
     include=("-I$work/leveldb/usr/include")
     has_header || skip "there is no leveldb/c.h (Debian: libleveldb-dev)"

@@ -10,9 +10,9 @@ import java.util.Map;
  * as often as there are stores on the machine.
  *
  * @param options of a database
- * @param memtableBytes so many bytes of new writes make a commit due
+ * @param memtableBytes memory of new writes
  * @param cacheBytes memory of the cache of blocks
- * @param persistInterval once in this time, and after {@code memtableBytes}, commits that may wait are persisted
+ * @param persistInterval once in this time, and after as many bytes as a memtable has, commits that may wait are persisted
  */
 record Settings(Options options, long memtableBytes, long cacheBytes, Duration persistInterval) {
     static final String MEMTABLE_BYTES = "windrow.memtable.bytes";
@@ -24,11 +24,6 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
 
     /** Values up to this size are with their keys: they are written often, and their disk is wanted back soon. */
     private static final long IN_PLACE_MAX = 32 << 10;
-    /**
-     * A memtable of the engine may have so many times the bytes after which a commit is due. A store that runs does not need it: its
-     * commits come sooner. A restore waits longer, so it has fewer and larger flushes, and less to compact.
-     */
-    private static final int MEMTABLE_FACTOR = 4;
     /** A hundred years, in milliseconds: a moment that far away is one of {@link System#nanoTime}, too. */
     private static final long NEVER = Duration.ofDays(36_500).toMillis();
 
@@ -37,7 +32,7 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
         long cache = number(configuration, CACHE_BYTES, 2 << 20);
         Object compression = configuration.getOrDefault(COMPRESSION, "lz4");
         KeyspaceOptions keyspaces = new KeyspaceOptions()
-                .memtableBytes(MEMTABLE_FACTOR * memtable)
+                .memtableBytes(memtable)
                 .baseBytes(8 << 20)
                 .fileBytes(4 << 20)
                 .mediumFrom(IN_PLACE_MAX)

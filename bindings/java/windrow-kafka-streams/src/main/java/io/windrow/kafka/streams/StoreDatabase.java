@@ -31,11 +31,11 @@ import org.slf4j.LoggerFactory;
  *
  * <ul>
  *   <li>One that Kafka makes of what it has processed is persisted.
- *   <li>One that Kafka makes while it restores is persisted when it is due: when sixteen times {@code memtableBytes} were
- *       restored, or at the next of its {@link PersistTimes}. With exactly-once, Kafka commits all restoring tasks and standbys ten times
+ *   <li>One that Kafka makes while it restores is persisted when it is due: when as many bytes were restored as sixteen
+ *       memtables have, or at the next of its {@link PersistTimes}. With exactly-once, Kafka commits all restoring tasks and standbys ten times
  *       a second, and a persist costs several syncs. What is lost is restored again.
- *   <li>One that is seen between two writes is persisted when it is due, too, but {@code memtableBytes} are enough. The next
- *       such moment comes soon.
+ *   <li>One that is seen between two writes is persisted when it is due, too, but one memtable is enough. The next such moment
+ *       comes soon.
  *   <li>What is left of a restore is persisted before the first write that follows, and what is left of any commit at a close.
  * </ul>
  *
@@ -55,7 +55,7 @@ final class StoreDatabase implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StoreDatabase.class);
     private static final byte[] STATE = "state".getBytes(US_ASCII);
     /** What was restored waits longer: a persist lets the restore wait, too, and what is lost is restored again. */
-    private static final int RESTORED_FACTOR = 16;
+    private static final int RESTORED_MEMTABLES = 16;
 
     /** The file that every database has. */
     private static final String CURRENT = "CURRENT";
@@ -280,7 +280,7 @@ final class StoreDatabase implements AutoCloseable {
     }
 
     private boolean isDue() {
-        long bytesMax = settings.memtableBytes() * (hasProcessed ? 1 : RESTORED_FACTOR);
+        long bytesMax = settings.memtableBytes() * (hasProcessed ? 1 : RESTORED_MEMTABLES);
         return hasUnpersisted && (unpersistedBytes >= bytesMax || System.nanoTime() - dueAt >= 0);
     }
 

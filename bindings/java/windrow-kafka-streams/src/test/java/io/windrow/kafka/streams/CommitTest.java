@@ -126,7 +126,7 @@ class CommitTest {
     /** More than fit into memtables: most are in files when they are forgotten. */
     @Test
     void manyWritesBetweenCommitsAreGone() {
-        open(Map.of(Settings.MEMTABLE_BYTES, "65536"));
+        open();
         for (int i = 0; i < 15_000; i++) {
             put("key " + i, "old");
         }

@@ -22,12 +22,11 @@ import org.slf4j.LoggerFactory;
 /**
  * An application that processes exactly once, with one of the {@link Topologies}. It says when it changes its state and what it
  * has restored by then. It runs until it is killed, or ends cleanly when its input ends. A line of its input makes one of its
- * threads wait in the middle of a transaction ({@link Pause}).
+ * threads wait in the middle of a transaction ({@link Pause}), and the next one lets it go on.
  */
 public final class Application {
     /** A broker aborts a transaction that lasts so long. */
-    static final Duration TRANSACTION_MAX = Duration.ofSeconds(10);
-    private static final Duration PAUSE = TRANSACTION_MAX.plusSeconds(4);
+    private static final Duration TRANSACTION_MAX = Duration.ofSeconds(10);
 
     private Application() {}
 
@@ -52,8 +51,14 @@ public final class Application {
         });
         streams.setStateListener((now, before) -> System.out.println("state " + now + " " + restores));
         streams.start();
+        boolean pauses = false;
         while (System.in.read() >= 0) {
-            Pause.request(() -> tasks(streams), PAUSE);
+            pauses = !pauses;
+            if (pauses) {
+                Pause.request(() -> tasks(streams));
+            } else {
+                Pause.end();
+            }
         }
         System.out.println("ends " + restores);
         streams.close(Duration.ofSeconds(60));

@@ -93,6 +93,13 @@ final class Changelogs {
         return known;
     }
 
+    /** There was something to compare. */
+    void checkAny() {
+        if (stores == 0 || entries == 0) {
+            throw new AssertionError("there are no stores, or nothing is in them: " + this);
+        }
+    }
+
     /** After a clean end some store has each record. */
     void checkComplete() throws Exception {
         List<TopicPartition> all = new ArrayList<>(contained.keySet());

@@ -115,8 +115,22 @@ final class Cluster implements AutoCloseable {
         }
     }
 
+    /** Waits until records from these offsets on were aborted. Returns how many. */
+    int awaitAborted(Map<TopicPartition, Long> from) throws InterruptedException {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        int aborted = aborted(from);
+        while (aborted == 0) {
+            if (System.nanoTime() > deadline) {
+                throw new AssertionError("the broker aborts no writes of stores");
+            }
+            TimeUnit.MILLISECONDS.sleep(100);
+            aborted = aborted(from);
+        }
+        return aborted;
+    }
+
     /** How many records from these offsets on were aborted, before the first transaction that is open. */
-    int aborted(Map<TopicPartition, Long> from) {
+    private int aborted(Map<TopicPartition, Long> from) {
         List<TopicPartition> all = List.copyOf(from.keySet());
         try (var committed = consumer(new ByteArrayDeserializer(), COMMITTED);
                 var written = consumer(new ByteArrayDeserializer(), "read_uncommitted")) {

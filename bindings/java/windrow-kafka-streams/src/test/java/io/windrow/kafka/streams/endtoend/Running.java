@@ -48,8 +48,18 @@ final class Running implements AutoCloseable {
         }
     }
 
-    /** Makes one of its threads wait in the middle of a transaction, when it gets an event. It says so. */
-    void pause() throws IOException {
+    /** Lets one of its threads wait in the middle of a transaction, when it gets events. It says so then. */
+    void pause() throws IOException, InterruptedException {
+        line();
+        await("will pause");
+    }
+
+    /** Lets the thread go on. */
+    void goOn() throws IOException {
+        line();
+    }
+
+    private void line() throws IOException {
         process.getOutputStream().write('\n');
         process.getOutputStream().flush();
     }
