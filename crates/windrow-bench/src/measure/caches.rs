@@ -113,9 +113,12 @@ mod tests {
             eprintln!("skipped: this file system does not report which pages are cached");
             return;
         }
-        drop_pages(folder.path()).unwrap();
-        assert_eq!(is_cached(&above), Some(false));
-        assert_eq!(is_cached(&below), Some(false));
+        // It is advice: the system leaves a page that it looks at itself just then.
+        let are_dropped = || {
+            drop_pages(folder.path()).unwrap();
+            [&above, &below].map(|file| is_cached(file)) == [Some(false); 2]
+        };
+        assert!((0..1000).any(|_| are_dropped()));
         let missing = drop_pages(&folder.path().join("missing")).unwrap_err();
         assert!(missing.to_string().contains("missing"), "{missing}");
     }
