@@ -7,9 +7,10 @@
     reason = "the subscriber belongs to the test and needs no model"
 )]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -36,12 +37,12 @@ type Received = (Fields, Level, Option<&'static str>);
 #[derive(Debug, Default)]
 struct State {
     spans: Vec<&'static str>,
-    /// Entered and not left.
-    entered: Vec<&'static str>,
+    /// Entered and not left, of each thread.
+    entered: HashMap<ThreadId, Vec<&'static str>>,
     events: Vec<Received>,
 }
 
-/// Notes all events of one thread.
+/// Notes all events.
 #[derive(Debug, Default, Clone)]
 struct Notes(Arc<Mutex<State>>);
 
@@ -64,18 +65,22 @@ impl Subscriber for Notes {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut state = self.0.lock().unwrap();
-        let span = state.entered.last().copied();
+        let own = state.entered.get(&thread::current().id());
+        let span = own.and_then(|own| own.last().copied());
         state.events.push((fields, *event.metadata().level(), span));
     }
 
     fn enter(&self, span: &Id) {
         let mut state = self.0.lock().unwrap();
         let name = state.spans[usize::try_from(span.into_u64()).unwrap() - 1];
-        state.entered.push(name);
+        let own = state.entered.entry(thread::current().id());
+        own.or_default().push(name);
     }
 
     fn exit(&self, _: &Id) {
-        self.0.lock().unwrap().entered.pop();
+        let mut state = self.0.lock().unwrap();
+        let own = state.entered.get_mut(&thread::current().id());
+        own.unwrap().pop();
     }
 }
 
@@ -85,27 +90,28 @@ fn spans_and_events_are_traced() {
     let notes = Notes::default();
     let mut options = Options::default();
     options.job_log_bytes = 0;
-    // Only this thread is traced: jobs that others run are not.
-    tracing::subscriber::with_default(notes.clone(), || {
-        let db = Db::open(folder.path(), options).unwrap();
-        let keyspace = db.keyspace("main").unwrap();
-        loop {
-            keyspace.insert("key", "value").unwrap();
-            db.flush().unwrap();
-            keyspace.compact_range::<&[u8]>(..).unwrap();
-            let state = notes.0.lock().unwrap();
-            if ["flush", "compaction"]
-                .iter()
-                .all(|it| state.spans.contains(it))
-            {
-                break;
-            }
+    // The only test of its program: jobs run in threads of the database, too.
+    tracing::subscriber::set_global_default(notes.clone()).unwrap();
+    let db = Db::open(folder.path(), options).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    loop {
+        keyspace.insert("key", "value").unwrap();
+        db.flush().unwrap();
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+        db.wait_idle().unwrap();
+        let state = notes.0.lock().unwrap();
+        let has = |wanted: &str| {
+            let mut events = state.events.iter();
+            events.any(|(fields, ..)| fields.0["event"] == wanted)
+        };
+        if has("flush_ended") && has("compaction_ended") {
+            break;
         }
-        drop(keyspace);
-        db.close().unwrap();
-    });
+    }
+    drop(keyspace);
+    db.close().unwrap();
     let state = notes.0.lock().unwrap();
-    assert!(state.entered.is_empty());
+    assert!(state.entered.values().all(Vec::is_empty));
     assert_eq!(state.spans[0], "open");
     let find = |event: &str| {
         let is_it = |(fields, ..): &&Received| fields.0["event"] == event;
