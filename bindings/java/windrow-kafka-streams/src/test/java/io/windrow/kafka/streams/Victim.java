@@ -25,7 +25,9 @@ import org.apache.kafka.test.InternalMockProcessorContext;
 final class Victim {
     static final TopicPartition CHANGELOG = new TopicPartition("changelog", 0);
     private static final Duration RETENTION = Duration.ofMinutes(10);
-    private static final Map<String, String> SETTINGS = Map.of(Settings.MEMTABLE_BYTES, "65536");
+    /** A commit of a restore is due several times in each life. */
+    private static final Map<String, String> SETTINGS =
+            Map.of(Settings.MEMTABLE_BYTES, "65536", Settings.PERSIST_INTERVAL, "100");
     private static final int MANY_OF_A_STEP = 60;
     private static final int MANY_KEYS = 50_000;
 
