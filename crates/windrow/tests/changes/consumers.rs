@@ -123,6 +123,7 @@ fn a_consumer_that_holds_too_much_falls_behind_and_can_begin_again() {
         }
     };
     let db = Db::open(folder.path(), options.with_listener(Arc::new(listener))).unwrap();
+    write(&db, 0..10);
     let slow = db.consumer("slow").unwrap();
     let fast = db.consumer("fast").unwrap();
     let mut rounds = 0;
