@@ -43,7 +43,7 @@ public final class Application {
         Properties properties = properties(arguments);
         KafkaStreams streams = new KafkaStreams(
                 Topologies.of(arguments.text("topology"), arguments.number("copies"), properties), properties);
-        Restores restores = new Restores();
+        RestoreCounts restores = new RestoreCounts();
         streams.setGlobalStateRestoreListener(restores);
         streams.setUncaughtExceptionHandler(error -> {
             error.printStackTrace();
@@ -100,7 +100,7 @@ public final class Application {
     }
 
     /** How many records were restored so far, and in what time. */
-    private static final class Restores implements StateRestoreListener {
+    private static final class RestoreCounts implements StateRestoreListener {
         private final AtomicLong records = new AtomicLong();
         private final Map<TopicPartition, Long> running = new ConcurrentHashMap<>();
         private volatile long began;

@@ -1,9 +1,11 @@
 package io.windrow.kafka.streams.endtoend;
 
-import org.apache.kafka.common.utils.Bytes;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.processor.internals.RecordBatchingStateRestoreCallback;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers;
 import org.apache.kafka.streams.state.DslKeyValueParams;
 import org.apache.kafka.streams.state.DslSessionParams;
 import org.apache.kafka.streams.state.DslStoreSuppliers;
@@ -12,136 +14,63 @@ import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionBytesStoreSupplier;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.StoreSupplier;
 import org.apache.kafka.streams.state.WindowBytesStoreSupplier;
 import org.apache.kafka.streams.state.WindowStore;
-import org.apache.kafka.streams.state.internals.InMemoryKeyValueStore;
-import org.apache.kafka.streams.state.internals.InMemorySessionStore;
-import org.apache.kafka.streams.state.internals.InMemoryWindowStore;
 
-/** Stores that throw away what is restored: they cost nothing. */
+/** Stores that throw away what is restored: they cost nothing. They are those of Kafka in memory, which never get anything. */
 public final class NoStores implements DslStoreSuppliers {
-    private static void register(StateStoreContext context, StateStore root) {
-        context.register(root, (RecordBatchingStateRestoreCallback) records -> {});
-    }
+    /** What a method without a result returns. */
+    private static final Object NOTHING = new Object();
+
+    private final DslStoreSuppliers memory = new InMemoryDslStoreSuppliers();
 
     @Override
     public KeyValueBytesStoreSupplier keyValueStore(DslKeyValueParams parameters) {
-        return new KeyValueBytesStoreSupplier() {
-            @Override
-            public String name() {
-                return parameters.name();
-            }
-
-            @Override
-            public KeyValueStore<Bytes, byte[]> get() {
-                return new InMemoryKeyValueStore(parameters.name()) {
-                    @Override
-                    public void init(StateStoreContext context, StateStore root) {
-                        register(context, root);
-                    }
-
-                    @Override
-                    public boolean isOpen() {
-                        return true;
-                    }
-                };
-            }
-
-            @Override
-            public String metricsScope() {
-                return "none";
-            }
-        };
+        return supplier(KeyValueBytesStoreSupplier.class, KeyValueStore.class, memory.keyValueStore(parameters));
     }
 
     @Override
     public WindowBytesStoreSupplier windowStore(DslWindowParams parameters) {
-        return new WindowBytesStoreSupplier() {
-            @Override
-            public String name() {
-                return parameters.name();
-            }
-
-            @Override
-            public WindowStore<Bytes, byte[]> get() {
-                return new InMemoryWindowStore(
-                        parameters.name(), retentionPeriod(), windowSize(), retainDuplicates(), metricsScope()) {
-                    @Override
-                    public void init(StateStoreContext context, StateStore root) {
-                        register(context, root);
-                    }
-
-                    @Override
-                    public boolean isOpen() {
-                        return true;
-                    }
-                };
-            }
-
-            @Override
-            public String metricsScope() {
-                return "none";
-            }
-
-            @Override
-            public long segmentIntervalMs() {
-                return 60_000;
-            }
-
-            @Override
-            public long windowSize() {
-                return parameters.windowSize().toMillis();
-            }
-
-            @Override
-            public boolean retainDuplicates() {
-                return parameters.retainDuplicates();
-            }
-
-            @Override
-            public long retentionPeriod() {
-                return parameters.retentionPeriod().toMillis();
-            }
-        };
+        return supplier(WindowBytesStoreSupplier.class, WindowStore.class, memory.windowStore(parameters));
     }
 
     @Override
     public SessionBytesStoreSupplier sessionStore(DslSessionParams parameters) {
-        return new SessionBytesStoreSupplier() {
-            @Override
-            public String name() {
-                return parameters.name();
-            }
+        return supplier(SessionBytesStoreSupplier.class, SessionStore.class, memory.sessionStore(parameters));
+    }
 
-            @Override
-            public SessionStore<Bytes, byte[]> get() {
-                return new InMemorySessionStore(parameters.name(), retentionPeriod(), metricsScope()) {
-                    @Override
-                    public void init(StateStoreContext context, StateStore root) {
-                        register(context, root);
-                    }
+    private static <S extends StoreSupplier<?>> S supplier(Class<S> type, Class<? extends StateStore> store, S inMemory) {
+        return instead(type, inMemory, (method, given) -> method.equals("get") ? store(store, inMemory.get()) : null);
+    }
 
-                    @Override
-                    public boolean isOpen() {
-                        return true;
-                    }
-                };
+    private static <T extends StateStore> T store(Class<T> type, StateStore inMemory) {
+        return instead(type, inMemory, (method, given) -> switch (method) {
+            case "init" -> {
+                ((StateStoreContext) given[0]).register((StateStore) given[1], (RecordBatchingStateRestoreCallback) records -> {});
+                yield NOTHING;
             }
+            case "isOpen" -> true;
+            default -> null;
+        });
+    }
 
-            @Override
-            public String metricsScope() {
-                return "none";
-            }
+    /** What a method returns; null if that of the other object is to be called. */
+    private interface Answer {
+        Object of(String method, Object[] given);
+    }
 
-            @Override
-            public long segmentIntervalMs() {
-                return 60_000;
+    private static <T> T instead(Class<T> type, Object other, Answer own) {
+        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (proxy, method, given) -> {
+            Object answer = own.of(method.getName(), given);
+            if (answer != null) {
+                return answer == NOTHING ? null : answer;
             }
-
-            @Override
-            public long retentionPeriod() {
-                return parameters.retentionPeriod().toMillis();
+            try {
+                return method.invoke(other, given);
+            } catch (InvocationTargetException failed) {
+                throw failed.getCause();
             }
-        };
+        }));
     }
 }
