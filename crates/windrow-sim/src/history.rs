@@ -31,6 +31,8 @@ pub enum Operation {
     Turn(u64),
     /// `Db::persist`.
     Persist,
+    /// `Db::begin_persist`. The next persist or checkpoint waits for it.
+    BeginPersist,
     /// `Db::flush`.
     Flush,
     /// `Keyspace::compact_range` over these keys, both included.
@@ -139,7 +141,8 @@ impl Generator {
             143 => Operation::Rename(self.keyspace(), self.keyspace()),
             144..146 => Operation::Drop(self.keyspace()),
             146..150 => Operation::Swap(self.keyspace(), self.keyspace()),
-            150..152 => Operation::Persist,
+            150 => Operation::Persist,
+            151 => Operation::BeginPersist,
             152 => Operation::Checkpoint,
             153..156 => Operation::Flush,
             156..159 => self.compact(),

@@ -214,10 +214,15 @@ impl Model {
 
     /// Everything that was acknowledged became durable.
     pub fn persisted(&mut self) {
+        self.persisted_through(self.commits.len());
+    }
+
+    /// What was acknowledged of the first `count` commits became durable.
+    pub fn persisted_through(&mut self, count: usize) {
         if let Some(points) = &mut self.points {
-            points.begun.clear();
+            points.begun.retain(|begun| *begun > count);
         }
-        let mut newest_first = self.commits.iter_mut().rev();
+        let mut newest_first = self.commits[..count].iter_mut().rev();
         if let Some(last) = newest_first.find(|(_, status)| *status != Status::Unknown) {
             last.1 = Status::Durable;
         }

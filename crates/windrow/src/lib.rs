@@ -54,8 +54,8 @@ pub mod vfs;
 
 pub use api::{
     Batch, BatchEntries, BatchEntry, BatchWrite, Change, ChangeBatch, Changes, Consumer, Cursor,
-    Db, Entry, Keyspace, LoadEntry, MergedCursor, PreparedTransaction, Range, Savepoint, Secondary,
-    Snapshot, Transaction, TransactionCursor, TransactionRange, View,
+    Db, Entry, Keyspace, LoadEntry, MergedCursor, PendingPersist, PreparedTransaction, Range,
+    Savepoint, Secondary, Snapshot, Transaction, TransactionCursor, TransactionRange, View,
 };
 pub use base::limits;
 pub use base::{

@@ -100,6 +100,31 @@ fn an_open_finds_the_state_of_the_last_persist() {
 }
 
 #[test]
+fn a_persist_that_was_begun_has_nothing_that_came_later() {
+    let folder = TempDir::new().unwrap();
+    let db = open(&folder, unlogged());
+    let map = db.keyspace("map").unwrap();
+    write(&db, &map, "first", 3);
+    let persisted = contents(&db);
+    let pending = db.begin_persist().unwrap();
+    // More than a memtable, flushes and merges included.
+    write(&db, &map, "second", 20);
+    db.flush().unwrap();
+    pending.wait().unwrap();
+    assert!(pending.is_ended());
+    map.compact_range::<&[u8]>(..).unwrap();
+    drop((map, pending));
+    db.close().unwrap();
+    let db = open(&folder, Options::default());
+    assert_eq!(contents(&db), persisted);
+
+    // With a log nothing is left to do.
+    let pending = db.begin_persist().unwrap();
+    assert!(pending.is_ended());
+    pending.wait().unwrap();
+}
+
+#[test]
 fn writes_and_reads_see_everything_and_the_log_gets_nothing() {
     let folder = TempDir::new().unwrap();
     let db = open(&folder, unlogged());
@@ -298,7 +323,7 @@ fn a_repair_keeps_what_counts_and_loses_nothing_again() {
 #[derive(Debug, Default)]
 struct Caller {
     db: Mutex<Option<Db>>,
-    outcomes: Mutex<Vec<[Option<ErrorKind>; 3]>>,
+    outcomes: Mutex<Vec<[Option<ErrorKind>; 4]>>,
 }
 
 impl EventListener for Caller {
@@ -309,6 +334,7 @@ impl EventListener for Caller {
                 db.keyspace("map").map(drop),
                 db.keyspace("new").map(drop),
                 db.persist(),
+                db.begin_persist().map(drop),
             ];
             let kinds = calls.map(|outcome| outcome.map_err(kind).err());
             self.outcomes.lock().unwrap().push(kinds);
@@ -328,5 +354,8 @@ fn a_listener_of_a_persist_does_not_wait_for_it() {
     db.persist().unwrap();
     *caller.db.lock().unwrap() = None;
     let refused = Some(ErrorKind::InvalidArgument);
-    assert_eq!(*caller.outcomes.lock().unwrap(), [[None, refused, refused]]);
+    assert_eq!(
+        *caller.outcomes.lock().unwrap(),
+        [[None, refused, refused, refused]]
+    );
 }

@@ -8,7 +8,7 @@ use jni::Env;
 use jni::objects::{JByteArray, JObjectArray};
 use jni::sys::jlong;
 use serde_json::to_vec;
-use windrow::{Db, Durability, Error, ErrorKind, Options, Snapshot};
+use windrow::{Db, Durability, Error, ErrorKind, Options, PendingPersist, Snapshot};
 
 use crate::arguments::{Bytes, durability};
 use crate::batches::batch;
@@ -108,6 +108,18 @@ method!(Java_io_windrow_Native_run, _env, db: Handle<Db>, what: i32; (), {
         2 => db.wait_idle(),
         _ => Err(Error::invalid_argument("there is no such work")),
     }?)
+});
+
+method!(Java_io_windrow_Native_beginPersist, _env, db: Handle<Db>; jlong, {
+    Ok(give::<PendingPersist>(db.begin_persist()?))
+});
+
+method!(Java_io_windrow_Native_awaitPersist, _env, persist: Handle<PendingPersist>; (), {
+    Ok(persist.wait()?)
+});
+
+method!(Java_io_windrow_Native_isPersistEnded, _env, persist: Handle<PendingPersist>; bool, {
+    Ok(persist.is_ended())
 });
 
 method!(Java_io_windrow_Native_setBackgroundThreads, _env, db: Handle<Db>, count: i32; (), {

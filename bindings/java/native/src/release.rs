@@ -3,7 +3,7 @@
 //! Concurrency: any thread. The Java side calls it once for each handle, when no call has it.
 
 use jni::sys::jlong;
-use windrow::{Consumer, Db, Error, ErrorKind, Keyspace, Secondary, Snapshot, View};
+use windrow::{Consumer, Db, Error, ErrorKind, Keyspace, PendingPersist, Secondary, Snapshot, View};
 
 use crate::changes::SharedChanges;
 use crate::cursors::SharedCursor;
@@ -27,6 +27,7 @@ method!(Java_io_windrow_Native_free, _env, kind: i32, address: jlong; (), {
         8 => free::<SharedChanges>(address),
         9 => free::<Consumer>(address),
         10 => free::<Secondary>(address),
+        11 => free::<PendingPersist>(address),
         _ => Err(format!("there is no kind {kind} of handles")),
     };
     freed.map_err(|message| Error::new(ErrorKind::InvalidArgument, message).into())

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windrow::runtime::Runtime as _;
-use windrow::{Db, ErrorKind, Keyspace, Result, Scrub};
+use windrow::{Db, ErrorKind, Keyspace, PendingPersist, Result, Scrub};
 
 /// The folder of the database.
 pub const FOLDER: &str = "/data/db";
@@ -51,6 +51,8 @@ pub struct Session {
     keyspaces: BTreeMap<String, Keyspace>,
     /// Snapshots and iterators, oldest first.
     held: VecDeque<Held>,
+    /// A persist that was begun, and the number of commits before it.
+    pending: Option<(PendingPersist, usize)>,
     /// Whether the last commit of the model failed. Only the next open shows whether it counts.
     unresolved: bool,
     /// Whether the next process sees everything that this one acknowledged. It does not after a power
@@ -78,6 +80,7 @@ impl Session {
             db: None,
             keyspaces: BTreeMap::new(),
             held: VecDeque::new(),
+            pending: None,
             unresolved: false,
             trusts_cache: true,
         }
@@ -161,6 +164,7 @@ impl Session {
     /// Forgets what belonged to the ended process.
     fn forget(&mut self) {
         self.held.clear();
+        self.pending = None;
         self.keyspaces.clear();
         self.db = None;
     }
@@ -242,9 +246,30 @@ impl Session {
 
     /// Makes everything durable.
     pub fn persist(&mut self) -> Result<()> {
+        self.end_persist()?;
         self.lock_model().persisting();
         self.db().persist()?;
         self.lock_model().persisted();
+        Ok(())
+    }
+
+    /// Begins to make everything durable. What follows may end it, and [`end_persist`](Self::end_persist) does.
+    pub fn begin_persist(&mut self) -> Result<()> {
+        self.end_persist()?;
+        self.lock_model().persisting();
+        let begun = self.lock_model().begun();
+        let pending = self.db().begin_persist()?;
+        let is_ended = pending.is_ended();
+        self.pending = Some((pending, begun));
+        if is_ended { self.end_persist() } else { Ok(()) }
+    }
+
+    /// Waits for the persist that was begun, if there is one.
+    pub fn end_persist(&mut self) -> Result<()> {
+        if let Some((pending, begun)) = self.pending.take() {
+            pending.wait()?;
+            self.lock_model().persisted_through(begun);
+        }
         Ok(())
     }
 

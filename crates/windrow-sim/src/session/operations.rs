@@ -25,6 +25,7 @@ impl Session {
                 Ok(())
             }
             Operation::Persist => self.persist(),
+            Operation::BeginPersist => self.begin_persist(),
             Operation::Flush => {
                 self.db().flush()?;
                 if self.setting.has_log() {
@@ -219,6 +220,7 @@ impl Session {
 
     /// Makes a checkpoint, checks that it shows what the database shows, and removes it.
     fn checkpoint(&mut self) -> Result<()> {
+        self.end_persist()?;
         let expected = self.visible()?;
         let outcome = self.check_checkpoint(&expected);
         self.disk.edit(|image| {

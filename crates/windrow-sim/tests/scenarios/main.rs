@@ -33,6 +33,7 @@ mod no_space;
 mod opens;
 mod options;
 mod page_cache;
+mod points;
 mod poisoning;
 mod read_folds;
 mod read_only;

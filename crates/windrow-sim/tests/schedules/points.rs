@@ -27,6 +27,42 @@ fn is_later(amounts: &[Option<u64>], earlier: &[Option<u64>]) -> bool {
 }
 
 #[test]
+fn a_point_that_was_begun_has_nothing_that_came_later() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = open(&disk);
+        let mut threads = Vec::new();
+        for writer in 0..WRITERS {
+            let bank = bank.clone();
+            threads.push(thread::spawn(move || {
+                for amount in 1..=TRANSFERS {
+                    bank.transfer(writer, amount, Durability::Buffered).unwrap();
+                }
+            }));
+        }
+        let other = bank.clone();
+        let other = thread::spawn(move || {
+            other.db.flush().unwrap();
+            other.db.keyspace("new").unwrap();
+        });
+        let amounts = || -> Vec<_> { (0..WRITERS).map(|writer| bank.amount(writer)).collect() };
+        let before = amounts();
+        let pending = bank.db.begin_persist().unwrap();
+        let after = amounts();
+        bank.db.flush().unwrap();
+        pending.wait().unwrap();
+        other.join().unwrap();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        bank.db.close().unwrap();
+
+        let found = open(&disk.crash(CrashPolicy::DropUnsynced)).audit();
+        assert!(is_later(&found, &before) && is_later(&after, &found));
+    });
+}
+
+#[test]
 fn a_point_beside_writers_is_a_prefix_of_their_commits() {
     explore(|| {
         let disk = SimDisk::new();

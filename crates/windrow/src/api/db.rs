@@ -11,7 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Batch, Keyspace, MergedCursor, PreparedTransaction, Snapshot, Transaction};
+use super::{
+    Batch, Keyspace, MergedCursor, PendingPersist, PreparedTransaction, Snapshot, Transaction,
+};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::{
     self, Access, Handle, MemoryUse, RepairReport, Stats, TRIES_MAX, VerifyReport,
@@ -483,6 +485,34 @@ impl Db {
     /// `Closed`; `ReadOnly`. Without a log `InvalidArgument` in a listener, a compaction filter or a merge operator.
     pub fn persist(&self) -> Result<()> {
         self.handle.engine().persist()
+    }
+
+    /// Makes all acknowledged writes durable, as [`persist`](Self::persist) does, but without a [log](Options::log) a background
+    /// thread does the flushes and syncs. The writes that count are those before a moment during the call; later ones do not.
+    /// Until it has ended, other flushes, loads and changes of keyspaces wait, and so does the next persist.
+    ///
+    /// A [`close`](Self::close) does not wait for it, and then the persist before counts. With a log it has ended on return.
+    ///
+    /// # Errors
+    /// As [`persist`](Self::persist), but that of a flush comes from [`PendingPersist::wait`].
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// use windrow::{Db, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.log = false;
+    /// let db = Db::open(folder.path().join("db"), options)?;
+    /// let words = db.keyspace("words")?;
+    /// words.insert("one", "1")?;
+    /// let pending = db.begin_persist()?;
+    /// words.insert("two", "2")?; // does not count yet
+    /// pending.wait()?; // "one" survives whatever happens
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn begin_persist(&self) -> Result<PendingPersist> {
+        let point = self.handle.engine().begin_persist()?;
+        Ok(PendingPersist::new(Arc::clone(&self.handle), point))
     }
 
     /// Writes all memtables to tables and waits until they are durable. Without a [log](Options::log) they count from the next

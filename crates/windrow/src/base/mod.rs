@@ -6,6 +6,7 @@
 pub(crate) mod cursor;
 pub(crate) mod error;
 pub(crate) mod expiry;
+pub(crate) mod gate;
 pub(crate) mod ids;
 mod io_stats;
 pub(crate) mod key;

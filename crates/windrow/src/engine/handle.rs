@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::changes::CommitNotice;
-use super::commit::Commits;
+use super::commit::{BegunPoint, Commits};
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
 use super::errors::poison::Poison;
@@ -321,7 +321,8 @@ impl Engine {
             snapshots: Arc::<Snapshots>::default(),
             prepared: PreparedTransactions::default(),
             keyspaces: ArcSwap::from_pointee(opened.keyspaces),
-            creating: Mutex::new(()),
+            creating: Arc::default(),
+            begun_point: BegunPoint::default(),
             naming: Mutex::new(()),
             obsolete,
             leased_files: LeasedFiles::default(),
@@ -363,7 +364,8 @@ impl Engine {
         drop(open.workers);
         // Threads of callers run jobs, too.
         self.signal.wait_until_none_runs();
-        drop(self.creating.lock());
+        self.give_up_begun_point();
+        drop(self.creating.enter());
         let closed = if self.is_read_only() {
             Ok(())
         } else {

@@ -65,6 +65,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::base::gate::Gate;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, KeyspaceId, Result};
@@ -81,6 +82,7 @@ pub use admin::stats::{
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub use changes::ConsumerStats;
 pub(crate) use changes::{ChangeFeed, CommittedBatch, CommittedChange};
+pub(crate) use commit::PendingPoint;
 pub(crate) use commit::expiring::{Lifetime, Stored};
 pub(crate) use commit::write::Write;
 pub(crate) use handle::Handle;
@@ -101,6 +103,7 @@ pub(crate) use transaction::{
 
 use catalog::Catalog;
 use changes::CommitNotice;
+use commit::BegunPoint;
 use commit::Commits;
 use commit::wal::WalChain;
 use counters::Counters;
@@ -142,8 +145,9 @@ pub(crate) struct Engine {
     prepared: PreparedTransactions,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
-    /// Held while a thread opens, creates or drops a keyspace.
-    creating: Mutex<()>,
+    /// Held while a thread opens, creates or drops a keyspace, and while a point is made.
+    creating: Arc<Gate>,
+    begun_point: BegunPoint,
     /// Held during a sync of the folder.
     naming: Mutex<()>,
     obsolete: Arc<Obsolete>,

@@ -68,7 +68,7 @@ impl Engine {
             return Ok(known);
         }
         self.check_may_wait()?;
-        let creating = self.creating.lock();
+        let creating = self.begin_creating();
         // A close waits for this lock.
         self.check_open()?;
         let known = self.find_keyspace(name);
@@ -177,7 +177,7 @@ impl Engine {
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
         check_name(name)?;
         self.check_may_wait()?;
-        let creating = self.creating.lock();
+        let creating = self.begin_creating();
         self.check_writable()?;
         let core = &self.find_keyspace(name).ok_or_else(|| no_keyspace(name))?;
         let keyspaces = self.keyspaces.load_full();
@@ -211,7 +211,7 @@ impl Engine {
             return Ok(Some(known));
         }
         self.check_may_wait()?;
-        let _renaming = self.creating.lock();
+        let _renaming = self.begin_creating();
         self.check_open()?;
         Ok(self.find_keyspace(name))
     }
@@ -227,7 +227,7 @@ impl Engine {
     pub(crate) fn rename_keyspace(&self, keyspace: &Arc<KeyspaceCore>, name: &str) -> Result<()> {
         check_name(name)?;
         self.check_may_wait()?;
-        let renaming = self.creating.lock();
+        let renaming = self.begin_creating();
         self.check_writable()?;
         keyspace.check_exists()?;
         match self.find_keyspace(name) {
@@ -251,7 +251,7 @@ impl Engine {
         check_name(first)?;
         check_name(second)?;
         self.check_may_wait()?;
-        let renaming = self.creating.lock();
+        let renaming = self.begin_creating();
         self.check_writable()?;
         let find = |name| self.find_keyspace(name).ok_or_else(|| no_keyspace(name));
         let (one, other) = (find(first)?, find(second)?);

@@ -48,7 +48,7 @@ impl Engine {
     /// The place of the consumer `name`. A new one begins behind the newest write.
     pub(crate) fn open_consumer(&self, name: &str) -> Result<SequenceNumber> {
         check_name(name)?;
-        let creating = self.creating.lock();
+        let creating = self.begin_creating();
         self.check_open()?;
         self.check_logged()?;
         let known = self.consumer(name);
@@ -114,7 +114,7 @@ impl Engine {
     /// Forgets the consumer `name` and what it holds.
     pub(crate) fn remove_consumer(&self, name: &str) -> Result<()> {
         self.check_writable()?;
-        let creating = self.creating.lock();
+        let creating = self.begin_creating();
         if self.consumer(name).is_none() {
             return Err(no_consumer(name));
         }

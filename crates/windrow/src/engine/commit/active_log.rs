@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::point::PendingPoint;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::codec::Compression;
 use crate::codec::compression::Compressor;
@@ -197,6 +198,16 @@ impl Engine {
             return self.persist_unlogged();
         }
         self.sync_logs()
+    }
+
+    /// Makes every write that is acknowledged now durable, later and by another thread. With a log it is done on return.
+    pub(crate) fn begin_persist(&self) -> Result<PendingPoint> {
+        self.check_writable()?;
+        if self.is_unlogged() {
+            return self.begin_point();
+        }
+        self.sync_logs()?;
+        Ok(PendingPoint::ended())
     }
 
     /// Syncs all logs, oldest first.

@@ -42,6 +42,9 @@ pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;
 
+pub(crate) use point::PendingPoint;
+pub(super) use point::{BegunPoint, Point};
+
 use std::mem;
 use std::sync::Arc;
 

@@ -14,12 +14,85 @@
 //!   copy has links, where the copy has entries of later merges.
 //! - I4: A new manifest begins at a point only.
 //!
+//! A point is begun and made. Its begin decides what it has, by freezing the memtables, and takes their flushes and the gate of
+//! changes of keyspaces. To make it, those are flushed and `CURRENT` is written: by the same thread, or by a worker
+//! ([`PendingPoint`]). Whoever needs what a begun point has taken, makes it.
+//!
 //! Concurrency: any thread. Writers go on; ingestions and changes of keyspaces wait until the point is made.
 
-use crate::base::{Error, Result, SequenceNumber};
-use crate::engine::Engine;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::gate::Passage;
+use crate::base::sync::Mutex;
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::engine::ingestion::Claims;
+use crate::engine::{Engine, KeyspaceCore};
 use crate::events::is_in_listener;
+
+/// A thread that waits for a point looks again after this time.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A point that was begun. A drop gives it up: the point before counts.
+#[derive(Debug)]
+pub(in crate::engine) struct Point {
+    /// The newest sequence number that it has.
+    through: SequenceNumber,
+    keyspaces: Arc<Vec<Arc<KeyspaceCore>>>,
+    // Released in this order: who gets the gate then finds the flushes free.
+    _flushes: Claims<'static>,
+    _creating: Passage,
+    outcome: PendingPoint,
+}
+
+impl Drop for Point {
+    fn drop(&mut self) {
+        self.outcome.end(Err(Error::closed()));
+    }
+}
+
+/// How a point ends that another thread makes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PendingPoint(Arc<Mutex<Option<Result<()>>>>);
+
+impl PendingPoint {
+    /// That of a point which is made already.
+    pub(super) fn ended() -> Self {
+        let ended = Self::default();
+        ended.end(Ok(()));
+        ended
+    }
+
+    /// The outcome; `None` until the point is made or given up.
+    pub(crate) fn outcome(&self) -> Option<Result<()>> {
+        let outcome = self.0.lock();
+        let outcome = outcome.as_ref()?;
+        Some(match outcome {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.duplicate()),
+        })
+    }
+
+    /// Only the first outcome counts.
+    fn end(&self, outcome: Result<()>) {
+        self.0.lock().get_or_insert(outcome);
+    }
+}
+
+/// The point that was begun and waits for a thread.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct BegunPoint(Mutex<Option<Point>>);
+
+impl BegunPoint {
+    /// Takes the point: the caller makes it.
+    pub(in crate::engine) fn take(&self) -> Option<Point> {
+        self.0.lock().take()
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.lock().is_some()
+    }
+}
 
 impl Engine {
     /// Whether writes go to no log.
@@ -63,6 +136,72 @@ impl Engine {
         made
     }
 
+    /// Begins a point of everything that is committed at a moment during the call. A worker makes it.
+    ///
+    /// # Errors
+    /// As [`persist_unlogged`](Self::persist_unlogged), but those of flushes and of `CURRENT` are the outcome.
+    pub(super) fn begin_point(&self) -> Result<PendingPoint> {
+        self.check_may_wait()?;
+        let Some(running) = self.signal.begin_job() else {
+            return Err(Error::closed());
+        };
+        let point = self.poison_on_panic(|| self.freeze_point())?;
+        let pending = point.outcome.clone();
+        // The gate, which the point has, keeps all others out.
+        *self.begun_point.0.lock() = Some(point);
+        drop(running);
+        Ok(pending)
+    }
+
+    /// Waits until the point of `pending` is made, and makes it if no other thread does so already.
+    ///
+    /// # Errors
+    /// Those of [`at_point`](Self::at_point) and [`check_may_wait`](Self::check_may_wait); `Closed` if a close came first.
+    pub(crate) fn wait_for_point(&self, pending: &PendingPoint) -> Result<()> {
+        loop {
+            match pending.outcome() {
+                // A point is given up after a panic, too.
+                Some(Err(error)) if error.kind() == ErrorKind::Closed => {
+                    return self.poison.check().and(Err(error));
+                }
+                Some(outcome) => return outcome,
+                None => self.check_may_wait()?,
+            }
+            let generation = self.signal.generation();
+            self.make_begun_point();
+            if pending.outcome().is_none() {
+                self.signal.wait_after(generation, POLL_INTERVAL);
+            }
+        }
+    }
+
+    /// Makes the point that waits for a thread, if there is one. Its outcome goes to who waits for it.
+    pub(in crate::engine) fn make_begun_point(&self) {
+        if !self.begun_point.is_there() {
+            return;
+        }
+        // A close gives it up.
+        let Some(_running) = self.signal.begin_job() else {
+            return;
+        };
+        if let Some(point) = self.begun_point.take() {
+            // Reported by the outcome.
+            drop(self.poison_on_panic(|| self.make_point(point)));
+        }
+    }
+
+    /// Lets the point before count, at a close: nothing makes the begun one any more.
+    pub(in crate::engine) fn give_up_begun_point(&self) {
+        drop(self.begun_point.take());
+        self.signal.notify();
+    }
+
+    /// Keeps other threads from changes of keyspaces, and from points.
+    pub(in crate::engine) fn begin_creating(&self) -> Passage {
+        self.make_begun_point();
+        self.creating.enter()
+    }
+
     /// Makes a point of everything that is committed at a moment during the call, and calls `look` with the newest sequence
     /// number of that. The point has all edits that `look` has seen (I3).
     ///
@@ -72,35 +211,75 @@ impl Engine {
         &self,
         look: impl FnOnce(SequenceNumber) -> Result<R>,
     ) -> Result<R> {
-        let creating = self.creating.lock();
+        self.poison_on_panic(|| {
+            let point = self.freeze_point()?;
+            let seen = self.flush_point(&point, look);
+            self.release(point);
+            seen
+        })
+    }
+
+    /// Makes a point that was begun, and tells who waits for it.
+    pub(in crate::engine) fn make_point(&self, point: Point) -> Result<()> {
+        let made = self.flush_point(&point, |_| Ok(()));
+        point.outcome.end(match &made {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.duplicate()),
+        });
+        self.release(point);
+        made
+    }
+
+    /// Begins a point: freezes all memtables between two commits, and keeps all others from flushes.
+    fn freeze_point(&self) -> Result<Point> {
+        let creating = self.begin_creating();
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
-        let mut claims = Claims::default();
-        let seen = self.poison_on_panic(|| {
-            for keyspace in keyspaces.iter() {
-                self.claim_flush_of(keyspace, &mut claims)?;
-            }
-            let through = self.rotate(&keyspaces)?;
-            for keyspace in keyspaces.iter() {
-                let flushed = self.flush_frozen(keyspace, through);
+        let mut flushes = Claims::default();
+        for keyspace in keyspaces.iter() {
+            self.claim_flush_of(keyspace, &mut flushes)?;
+        }
+        Ok(Point {
+            through: self.rotate(&keyspaces)?,
+            keyspaces,
+            _flushes: flushes,
+            _creating: creating,
+            outcome: PendingPoint::default(),
+        })
+    }
+
+    /// Flushes what `point` has, calls `look`, and writes `CURRENT`.
+    fn flush_point<R>(
+        &self,
+        point: &Point,
+        look: impl FnOnce(SequenceNumber) -> Result<R>,
+    ) -> Result<R> {
+        let flushed = || {
+            self.check_writable()?;
+            for keyspace in point.keyspaces.iter() {
+                let flushed = self.flush_frozen(keyspace, point.through);
                 // Writers may wait for the memory.
                 keyspace.refresh_throttle();
                 self.refresh_shared_throttle();
                 self.signal.notify();
                 flushed?;
             }
-            let seen = look(through)?;
+            let seen = look(point.through)?;
             self.with_reserve(|| self.catalog.record_manifest_length())?;
             Ok(seen)
-        });
-        drop(claims);
+        };
+        let seen = flushed();
         self.remove_files(&[]);
         if seen.is_ok() {
             self.grow_reserve();
         }
-        drop(creating);
+        seen
+    }
+
+    /// Lets others flush, and change keyspaces.
+    fn release(&self, point: Point) {
+        drop(point);
         self.note_reserve();
         self.signal.notify();
-        seen
     }
 }

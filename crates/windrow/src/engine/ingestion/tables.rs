@@ -134,7 +134,7 @@ struct Place {
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Claims<'a> {
     /// Keyspaces whose flush is claimed.
-    flushes: Vec<&'a KeyspaceCore>,
+    flushes: Vec<Arc<KeyspaceCore>>,
     /// The keys of tables below level 0.
     ranges: Vec<(&'a KeyspaceCore, Claim<Box<[u8]>>)>,
     /// Keyspaces whose number of levels changes.
@@ -143,12 +143,12 @@ pub(in crate::engine) struct Claims<'a> {
 
 impl<'a> Claims<'a> {
     /// Claims the flush of `keyspace`, if no other thread has it.
-    fn try_flush(&mut self, keyspace: &'a KeyspaceCore) -> bool {
+    fn try_flush(&mut self, keyspace: &Arc<KeyspaceCore>) -> bool {
         let mut work = keyspace.work.lock();
         let is_free = !work.is_flushing;
         if is_free {
             work.is_flushing = true;
-            self.flushes.push(keyspace);
+            self.flushes.push(Arc::clone(keyspace));
         }
         is_free
     }
@@ -296,14 +296,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until no other thread flushes `keyspace`, and claims its flush.
-    pub(in crate::engine) fn claim_flush_of<'a>(
+    /// Waits until no other thread flushes `keyspace`, and claims its flush. Makes a point that waits for a thread.
+    pub(in crate::engine) fn claim_flush_of(
         &self,
-        keyspace: &'a KeyspaceCore,
-        claims: &mut Claims<'a>,
+        keyspace: &Arc<KeyspaceCore>,
+        claims: &mut Claims<'_>,
     ) -> Result<()> {
         loop {
             let generation = self.signal.generation();
+            self.make_begun_point();
             self.check_needed(keyspace)?;
             if claims.try_flush(keyspace) {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! The background jobs and their order.
 //!
-//! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; create the reserve on a
+//! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; make a point that was begun; create the reserve on a
 //! full disk; freeze memtables if logs or memtables take too much, or an idle one that is mostly tombstones; flush;
 //! allocate filter bits that an open has left; seal value logs; prepare the next log, or mark an idle one; write what
 //! gets have folded; compact or collect garbage. If none is due, it does a step of a [scrub](super::scrub). With two or
@@ -40,6 +40,7 @@ use std::time::Duration;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, Result};
+use crate::engine::commit::Point;
 use crate::engine::errors::failure::Failure;
 use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::folds::KeyspaceFolds;
@@ -110,6 +111,7 @@ impl Background {
 #[derive(Debug)]
 enum Job {
     Remove(Vec<FileName>),
+    MakePoint(Point),
     Flush(Arc<KeyspaceCore>, FrozenMemtable),
     PrepareLog,
     MarkLog,
@@ -131,6 +133,7 @@ impl Job {
             Self::Compact(keyspace, _) => ("compaction", Some(Arc::clone(keyspace))),
             Self::CollectGarbage(keyspace, _) => ("garbage_collection", Some(Arc::clone(keyspace))),
             Self::Flush(..) => ("flush", None),
+            Self::MakePoint(_) => ("persist", None),
             _ => ("other", None),
         }
     }
@@ -146,6 +149,9 @@ impl Engine {
         let now = self.options.runtime.now();
         if !removable.is_empty() || self.is_look_at_leases_due(now) {
             return Some(Job::Remove(removable));
+        }
+        if let Some(point) = self.begun_point.take() {
+            return Some(Job::MakePoint(point));
         }
         if self.poison.is_set() {
             return None;
@@ -340,6 +346,7 @@ impl Engine {
                 self.remove_files(&files);
                 Ok(())
             }
+            Job::MakePoint(point) => self.make_point(point),
             Job::Flush(keyspace, oldest) => {
                 let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
                 // Releases its memory before the throttle is computed.

@@ -218,6 +218,15 @@ public final class Database implements AutoCloseable {
         run(database -> Native.run(database, PERSIST));
     }
 
+    /**
+     * Makes all acknowledged writes survive a power failure, as {@link #persist} does, but without a {@link Options#log log} a
+     * background thread does the flushes and syncs. Writes that come later do not count. Until it has ended, other flushes, loads
+     * and changes of keyspaces wait, and so does the next persist. A close of the database does not wait for it.
+     */
+    public PendingPersist beginPersist() {
+        return call(database -> new PendingPersist(handle(Handle.PERSIST, Native.beginPersist(database), "persist")));
+    }
+
     /** Writes all memtables to tables. */
     public void flush() {
         run(database -> Native.run(database, FLUSH));

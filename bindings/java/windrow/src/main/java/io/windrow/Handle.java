@@ -31,6 +31,7 @@ final class Handle {
     static final int CHANGES = 8;
     static final int CONSUMER = 9;
     static final int SECONDARY = 10;
+    static final int PERSIST = 11;
 
     /** So many counters are in one cache line. */
     private static final int LINE = 16;

@@ -152,6 +152,12 @@ final class Native {
 
     static native long stateOfSecondary(long secondary, boolean catchUp);
 
+    static native long beginPersist(long database);
+
+    static native void awaitPersist(long persist);
+
+    static native boolean isPersistEnded(long persist);
+
     static native void follow(long secondary, long milliseconds);
 
     static native long begin(long database, int isolation, long lockTimeout);

@@ -56,6 +56,37 @@ class AdministrationTest {
     }
 
     @Test
+    void aPersistThatWasBegunHasWhatCameBeforeIt() {
+        Options options = new Options().log(false);
+        try (Database database = Database.open(folder, options)) {
+            Keyspace planets = database.keyspace("planets");
+            planets.put(b("mars"), b("two moons"));
+            try (PendingPersist pending = database.beginPersist()) {
+                planets.put(b("venus"), b("no moon"));
+                pending.await();
+                assertTrue(pending.isEnded());
+                pending.await();
+                pending.close();
+                fails(ErrorCode.CLOSED, pending::await);
+            }
+            database.beginPersist().close();
+            planets.put(b("earth"), b("a moon"));
+        }
+        try (Database database = Database.open(folder, options)) {
+            assertEquals("two moons", s(database.keyspace("planets").get(b("mars"))));
+            assertEquals(Optional.empty(), database.keyspace("planets").get(b("earth")));
+            PendingPersist pending = database.beginPersist();
+            database.close();
+            fails(ErrorCode.CLOSED, pending::isEnded);
+        }
+        try (Database database = Database.open(folder, new Options())) {
+            try (PendingPersist pending = database.beginPersist()) {
+                assertTrue(pending.isEnded());
+            }
+        }
+    }
+
+    @Test
     void keyspacesAreNamedRenamedAndDropped() {
         try (Database database = Database.open(folder, new Options())) {
             assertEquals(Optional.empty(), database.existingKeyspace("a"));

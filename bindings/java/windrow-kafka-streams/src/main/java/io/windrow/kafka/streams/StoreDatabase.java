@@ -7,6 +7,7 @@ import io.windrow.Database;
 import io.windrow.ErrorCode;
 import io.windrow.KeyRange;
 import io.windrow.Keyspace;
+import io.windrow.PendingPersist;
 import io.windrow.WindrowException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -39,10 +40,13 @@ import org.slf4j.LoggerFactory;
  *   <li>What is left of a restore is persisted before the first write that follows, and what is left of any commit at a close.
  * </ul>
  *
+ * <p>A persist that was due only begins: the thread of Kafka goes on while the database flushes and syncs. The next persist and the
+ * close wait for its end. The others have ended when the call returns.
+ *
  * <p>Invariants:
  *
  * <ul>
- *   <li>I1: A persist has all that is in the database. So there is none while there are writes since the last commit.
+ *   <li>I1: A persist has all that is in the database when it begins. So none begins while there are writes since the last commit.
  *   <li>I2: The state is written immediately before each persist. So what survives is a state with its entries.
  *   <li>I3: An offset is only recorded for entries: without a write since the open, none changes.
  * </ul>
@@ -83,6 +87,8 @@ final class StoreDatabase implements AutoCloseable {
     private boolean hasProcessed;
     /** The bytes of the writes since the last persist. */
     private long unpersistedBytes;
+    /** The last persist, until it is known how it has ended; else null. */
+    private PendingPersist pending;
     private long dueAt;
 
     /** Opens the database in {@code folder}, if there is one. */
@@ -211,7 +217,7 @@ final class StoreDatabase implements AutoCloseable {
     private void beforeProcessed() {
         writable();
         if (hasUnpersisted && !hasUncommitted && !hasProcessed) {
-            persist();
+            beginPersist();
         }
         hasProcessed = true;
         hasUncommitted = true;
@@ -231,9 +237,7 @@ final class StoreDatabase implements AutoCloseable {
         if (!hasUncommitted) {
             committed(state.committed(offsets, position, streamTime, sequence));
             // Kafka commits no global store until all of it is restored.
-            if (isDue()) {
-                persist();
-            }
+            beginIfDue();
         }
     }
 
@@ -245,7 +249,9 @@ final class StoreDatabase implements AutoCloseable {
         State after = state.committed(isWritten ? offsets : withoutForeign(offsets), position, streamTime, sequence);
         boolean isRestored = isRecorded && !hasProcessed && after.equals(state);
         committed(after);
-        if (!isRestored || isDue()) {
+        if (isRestored) {
+            beginIfDue();
+        } else {
             persist();
         }
     }
@@ -253,9 +259,7 @@ final class StoreDatabase implements AutoCloseable {
     /** A commit that was seen between two writes: all writes so far, and {@code offsets}. */
     void commitSeen(Map<TopicPartition, Long> offsets, Position position, long streamTime, int sequence) {
         committed(state.committed(offsets, position, streamTime, sequence));
-        if (isDue()) {
-            persist();
-        }
+        beginIfDue();
     }
 
     /** Offsets that Kafka has from elsewhere, for example from stores of another kind, are not those of this one (I3). */
@@ -279,20 +283,44 @@ final class StoreDatabase implements AutoCloseable {
         return hasUncommitted;
     }
 
-    private boolean isDue() {
+    private void beginIfDue() {
         long bytesMax = settings.memtableBytes() * (hasProcessed ? 1 : RESTORED_MEMTABLES);
-        return hasUnpersisted && (unpersistedBytes >= bytesMax || System.nanoTime() - dueAt >= 0);
+        if (hasUnpersisted && (unpersistedBytes >= bytesMax || System.nanoTime() - dueAt >= 0)) {
+            beginPersist();
+        }
     }
 
-    /** Makes the last commit survive, after which there were no writes (I1, I2). */
-    private void persist() {
+    /** Begins to make the last commit survive, after which there were no writes (I1, I2). */
+    private void beginPersist() {
+        awaitPersist();
         hasUnpersisted = true;
         states.put(STATE, state.toBytes());
-        database.persist();
+        pending = database.beginPersist();
         hasUnpersisted = false;
         hasProcessed = false;
         unpersistedBytes = 0;
         dueAt = times.after(System.nanoTime());
+    }
+
+    /** Waits for the end of the last persist. */
+    private void awaitPersist() {
+        if (pending == null) {
+            return;
+        }
+        try (PendingPersist ending = pending) {
+            pending = null;
+            ending.await();
+        } catch (RuntimeException error) {
+            // The one before counts: what this one had is to be persisted at once with the next commit.
+            hasUnpersisted = true;
+            hasProcessed = true;
+            throw error;
+        }
+    }
+
+    private void persist() {
+        beginPersist();
+        awaitPersist();
     }
 
     /** Closes the database. What was not committed is gone at the next open. */
@@ -305,6 +333,7 @@ final class StoreDatabase implements AutoCloseable {
             if (hasUnpersisted && !hasUncommitted) {
                 persist();
             }
+            awaitPersist();
         } catch (WindrowException error) {
             LOG.warn("Store {} in {} goes back to an earlier commit", kind.name(), folder, error);
         } finally {

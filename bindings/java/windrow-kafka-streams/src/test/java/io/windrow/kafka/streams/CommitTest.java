@@ -5,9 +5,11 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
@@ -33,6 +35,7 @@ class CommitTest {
     private static final TopicPartition CHANGELOG = new TopicPartition("changelog", 3);
     private static final TopicPartition OTHER = new TopicPartition("other", 0);
     private static final long OFFSET_UNKNOWN = -4;
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
 
     @TempDir
     Path folder;
@@ -217,7 +220,7 @@ class CommitTest {
         assertEquals(OFFSET_UNKNOWN, offsetAfterAKill());
         context.restoreWithHeaders("counts", List.of(record(12, "c", "1".repeat(65536))));
         store.commit(Map.of(CHANGELOG, 12L));
-        assertEquals(12, offsetAfterAKill());
+        awaitOffsetAfterAKill(12);
         context.restoreWithHeaders("counts", List.of(record(13, "c", "1")));
         store.commit(Map.of(CHANGELOG, 13L));
         assertEquals(12, offsetAfterAKill());
@@ -236,6 +239,21 @@ class CommitTest {
         store.commit(Map.of(CHANGELOG, 11L));
         put("a", "3");
         assertEquals(11, offsetAfterAKill());
+    }
+
+    /** A persist that was due goes on in the background. */
+    private void awaitOffsetAfterAKill(long expected) throws IOException {
+        long began = System.nanoTime();
+        while (true) {
+            try {
+                if (Long.valueOf(expected).equals(offsetAfterAKill())) {
+                    return;
+                }
+            } catch (NoSuchFileException error) {
+                // It went between the list and the copy.
+            }
+            assertTrue(System.nanoTime() - began < PATIENCE.toNanos(), "offset " + expected + " is not persisted");
+        }
     }
 
     /** What another process finds in a copy of the files as they are now. */
