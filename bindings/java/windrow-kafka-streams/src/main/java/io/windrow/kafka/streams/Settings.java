@@ -24,6 +24,8 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
 
     /** Values up to this size are with their keys: they are written often, and their disk is wanted back soon. */
     private static final long IN_PLACE_MAX = 32 << 10;
+    /** Memtables are small, so as many of them are merged at once as a larger one would have. */
+    private static final long LEVEL0_RUNS = 12;
     /** A hundred years, in milliseconds: a moment that far away is one of {@link System#nanoTime}, too. */
     private static final long NEVER = Duration.ofDays(36_500).toMillis();
 
@@ -33,6 +35,7 @@ record Settings(Options options, long memtableBytes, long cacheBytes, Duration p
         Object compression = configuration.getOrDefault(COMPRESSION, "lz4");
         KeyspaceOptions keyspaces = new KeyspaceOptions()
                 .memtableBytes(memtable)
+                .level0Runs(LEVEL0_RUNS)
                 .baseBytes(8 << 20)
                 .fileBytes(4 << 20)
                 .mediumFrom(IN_PLACE_MAX)
