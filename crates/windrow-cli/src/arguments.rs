@@ -90,9 +90,11 @@ pub(crate) enum Command {
     Checkpoint(checkpoint::CheckpointArgs),
     /// Make a backup of a database in a folder of backups, which copies what is new
     Backup(backup::BackupArgs),
+    /// Add the changes since the last time to a folder of backups, to restore states between them
+    Archive(backup::ArchiveArgs),
     /// List the backups of a folder, or verify them
     Backups(backup::BackupsArgs),
-    /// Write the database of a backup to a new folder
+    /// Write the database of a backup, or of a state between two, to a new folder
     Restore(backup::RestoreArgs),
     /// Remove old backups
     Purge(backup::PurgeArgs),

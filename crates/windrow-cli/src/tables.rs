@@ -34,6 +34,7 @@ pub(crate) fn plural(count: u64, noun: &str) -> String {
         noun if noun.ends_with('y') => {
             return format!("{} {}ies", human_count(count), &noun[..noun.len() - 1]);
         }
+        noun if noun.ends_with("ch") => "es",
         _ => "s",
     };
     format!("{} {noun}{ending}", human_count(count))

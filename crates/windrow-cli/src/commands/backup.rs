@@ -1,17 +1,21 @@
-//! `backup`, `backups`, `restore` and `purge`: backups in a folder.
+//! `backup`, `archive`, `backups`, `restore` and `purge`: backups in a folder, and the archive between them.
 
+mod archive;
 mod progress;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use comfy_table::Cell;
 use serde_json::{Value, json};
-use windrow::backup::{BackupCheck, BackupInfo, Backups, ListedBackup, Purge};
+use windrow::backup::{
+    BackupCheck, BackupInfo, Backups, ListedBackup, Purge, ReachableStates, RestoreTo,
+};
 use windrow::{Db, Error, ErrorKind, Options, Result};
 use windrow_bench::parse_bytes;
 
+pub(crate) use self::archive::{ArchiveArgs, archive};
 use self::progress::{Bars, with_bars};
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -56,8 +60,11 @@ pub(crate) struct BackupArgs {
 #[command(after_help = "\
 Own bytes are those that no other backup needs: a purge of the backup frees them. The list checks the \
 manifest of each backup, and that all its pieces are there. With --verify, the command reads all bytes and \
-compares their checksums. The exit code is 3 if any backup cannot be used. With --json, each backup is an \
-object.
+compares their checksums. The exit code is 3 if any backup or a part of the archive cannot be used. With \
+--json, each backup is an object.
+
+Of an archived database it also lists which states can be restored from each backup, by their sequence \
+numbers, and when the last of them was archived.
 
 To replace a damaged piece, remove its file and make a backup: if the database still has these bytes, the \
 new backup copies them for the old ones, too.
@@ -90,9 +97,18 @@ The folder must be empty or missing: a restore never changes a database. All byt
 If a part of the backup is damaged or missing, the message names it, the exit code is 3, and the folder \
 holds no database.
 
+With --to-sequence and --to-time the database gets a state between two backups, if it was archived: the newest \
+backup at or before that state, and the changes behind it. `windrow changes --json` shows the sequence \
+numbers of changes, and `windrow backups` those that can be restored. A time goes to the newest state that \
+was archived by then, so it is as exact as the archive is often written: nothing is there that was written \
+later. With --backup it begins with that backup; that is needed if databases that were restored from these \
+backups are archived here, too.
+
 Examples:
   windrow restore /mnt/backups/shop shop.db
-  windrow restore /mnt/backups/shop yesterday.db --backup 3")]
+  windrow restore /mnt/backups/shop yesterday.db --backup 3
+  windrow restore /mnt/backups/shop before.db --to-sequence 81204
+  windrow restore /mnt/backups/shop noon.db --to-time '2026-11-28 12:00:00'")]
 pub(crate) struct RestoreArgs {
     /// Folder of the backups
     #[arg(value_name = "BACKUPS")]
@@ -106,8 +122,24 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "NUMBER")]
     backup: Option<u64>,
 
+    /// The state after the change with this sequence number
+    #[arg(long, value_name = "NUMBER")]
+    to_sequence: Option<u64>,
+
+    /// The newest state that was archived at this time (UTC), for example 2026-11-28T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_rfc3339_weak, conflicts_with = "to_sequence")]
+    to_time: Option<SystemTime>,
+
     #[command(flatten)]
     rate: RateArgs,
+}
+
+impl RestoreArgs {
+    /// A state that the archive leads to.
+    fn to(&self) -> Option<RestoreTo> {
+        let sequence = self.to_sequence.map(RestoreTo::Sequence);
+        sequence.or_else(|| self.to_time.map(RestoreTo::Time))
+    }
 }
 
 /// Arguments of `purge`.
@@ -116,8 +148,8 @@ pub(crate) struct RestoreArgs {
     override_usage = "windrow purge [OPTIONS] <BACKUPS> <--keep N|--older-than AGE|--backup N>"
 )]
 #[command(after_help = "\
-Removes backups, and the pieces that no other backup needs, also those that interrupted backups have \
-left. With --older-than, the newest backup stays. If the command is interrupted, the next purge does the \
+Removes backups, and what no other backup needs: pieces, also those that interrupted backups have left, and \
+the archived changes in front of the oldest backup of their database. With --older-than, the newest backup stays. If the command is interrupted, the next purge does the \
 rest. While the folder has a backup that cannot be read, --keep and --older-than remove nothing: remove \
 that backup first, by its number. As long as there is one, no piece is removed.
 
@@ -211,7 +243,8 @@ pub(crate) fn list(args: &BackupsArgs, output: &mut Output) -> Result<Outcome> {
     for error in &damaged {
         output.line(error)?;
     }
-    Ok(if damaged.is_empty() {
+    let is_whole = list_reachable(&backups, output)?;
+    Ok(if damaged.is_empty() && is_whole {
         Outcome::Done
     } else {
         Outcome::Damaged
@@ -230,6 +263,43 @@ fn object(listed: &ListedBackup) -> Value {
         }),
         Err(error) => json!({ "backup": listed.number, "damage": error.to_string() }),
     }
+}
+
+/// Prints which states each backup reaches. Returns whether all of the archive can be used.
+fn list_reachable(backups: &Backups, output: &mut Output) -> Result<bool> {
+    let reachable = backups.reachable()?;
+    let mut table = plain_table();
+    table.set_header(["backup", "sequence numbers", "archived until"]);
+    for states in &reachable.states {
+        let ranges = states.sequences.iter();
+        let ranges: Vec<[u64; 2]> = ranges.map(|it| [*it.start(), *it.end()]).collect();
+        output.object(&json!({
+            "reachable_from": states.backup,
+            "sequences": ranges,
+            "until": human_time(states.until),
+        }))?;
+        table.add_row(reachable_row(states));
+    }
+    if table.row_count() > 0 {
+        output.line(table)?;
+    }
+    for error in &reachable.damage {
+        output.object(&json!({ "archive_damage": error.to_string() }))?;
+        output.line(error)?;
+    }
+    Ok(reachable.damage.is_empty())
+}
+
+fn reachable_row(states: &ReachableStates) -> [Cell; 3] {
+    let ranges = states.sequences.iter();
+    let ranges: Vec<String> = ranges
+        .map(|it| format!("{}-{}", it.start(), it.end()))
+        .collect();
+    [
+        right(&states.backup),
+        Cell::new(ranges.join(", ")),
+        Cell::new(human_time(states.until)),
+    ]
 }
 
 fn row(number: u64, info: &BackupInfo) -> [Cell; 6] {
@@ -253,11 +323,16 @@ fn verify(args: &BackupsArgs, backups: Backups, output: &mut Output) -> Result<O
     output.object(&json!({
         "sound": check.is_sound(),
         "backups": check.backups,
+        "stretches": check.stretches,
         "pieces": check.pieces,
         "bytes": check.bytes,
         "damage": check.damage.iter().map(damage).collect::<Vec<_>>(),
     }))?;
     for damage in &check.damage {
+        if damage.backups.is_empty() {
+            output.line(&damage.error)?;
+            continue;
+        }
         let numbers = numbers(&damage.backups);
         output.line(format_args!("{} (backups {numbers})", damage.error))?;
     }
@@ -287,14 +362,19 @@ fn summary(check: &BackupCheck) -> String {
 pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> Result<Outcome> {
     let bars = Bars::default();
     let backups = Backups::open_read_only(&args.backups)?;
-    let number = match args.backup {
-        Some(number) => number,
-        None => newest(&backups, args)?,
-    };
     let backups = with_bars(backups, &bars).with_rate(args.rate.rate);
-    let restored = backups.restore(number, &args.target);
+    let restored = match args.to() {
+        Some(to) => {
+            let restored = backups.restore_to(to, args.backup, &args.target);
+            restored.map(|restored| restored.backup)
+        }
+        None => args
+            .backup
+            .map_or_else(|| newest(&backups, args), Ok)
+            .and_then(|number| backups.restore(number, &args.target).map(|()| number)),
+    };
     bars.finish();
-    restored?;
+    let number = restored?;
     let db = Db::open_read_only(&args.target, Options::default())?;
     let stats = db.stats();
     db.close()?;
@@ -326,9 +406,11 @@ pub(crate) fn purge(args: &PurgeArgs, output: &mut Output) -> Result<Outcome> {
     let report = Backups::open(&args.backups)?.purge(args.choice.purge())?;
     output.object(&json!({
         "backups": report.backups,
+        "stretches": report.stretches,
         "pieces": report.pieces,
         "bytes": report.bytes,
         "unreadable": report.unreadable,
+        "unreadable_stretches": report.unreadable_stretches,
     }))?;
     output.line(format_args!(
         "{} and {} removed, {}",
@@ -340,6 +422,11 @@ pub(crate) fn purge(args: &PurgeArgs, output: &mut Output) -> Result<Outcome> {
         output.line(format_args!(
             "no piece was removed, because these cannot be read: backups {}",
             numbers(&report.unreadable)
+        ))?;
+    }
+    for stretch in &report.unreadable_stretches {
+        output.line(format_args!(
+            "no piece was removed, because {stretch} cannot be read"
         ))?;
     }
     Ok(Outcome::Done)

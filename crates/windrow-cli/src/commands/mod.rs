@@ -62,6 +62,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Compact(args) => compact::compact(&args, output),
         Command::Checkpoint(args) => checkpoint::run(&args, output),
         Command::Backup(args) => backup::backup(&args, output),
+        Command::Archive(args) => backup::archive(&args, output),
         Command::Backups(args) => backup::list(&args, output),
         Command::Restore(args) => backup::restore(&args, output),
         Command::Purge(args) => backup::purge(&args, output),

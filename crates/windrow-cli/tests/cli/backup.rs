@@ -1,4 +1,4 @@
-//! `backup`, `backups`, `restore` and `purge`.
+//! `backup`, `archive`, `backups`, `restore` and `purge`.
 
 use std::fs;
 use std::path::Path;
@@ -207,4 +207,106 @@ fn wrong_requests_create_nothing() {
         assert!(!folder.path().join(name).exists(), "{name}");
     }
     assert_eq!(numbers(&folder), [1, 2]);
+}
+
+#[test]
+fn states_between_backups_are_listed_and_restored() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let archive = ["archive", "db", "store/shop", "--json"];
+    let first = json(&windrow(&folder, &archive));
+    assert_eq!(
+        (&first["backup"], &first["stretches"]),
+        (&1.into(), &0.into())
+    );
+    let mut ends = Vec::new();
+    for key in ["b", "c", "d"] {
+        done(&windrow(&folder, &["put", "db", key, "2"]));
+        let archived = json(&windrow(&folder, &archive));
+        assert!(archived["backup"].is_null(), "{archived}");
+        ends.push(archived["sequence"].as_u64().unwrap());
+    }
+    let shown = windrow(&folder, &["backups", "store/shop"]);
+    let shown = done(&shown);
+    let range = format!("{}-{}", ends[0] - 1, ends[2]);
+    assert!(
+        shown.contains("archived until") && shown.contains(&range),
+        "{shown}"
+    );
+    let listed = windrow(&folder, &["backups", "store/shop", "--json"]);
+    let lines = str::from_utf8(&listed.stdout).unwrap().lines();
+    let reach: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+    assert_eq!(reach["reachable_from"], 1);
+    assert_eq!(
+        reach["sequences"],
+        serde_json::json!([[ends[0] - 1, ends[2]]])
+    );
+
+    let number = ends[1].to_string();
+    let restore = ["restore", "store/shop", "two", "--to-sequence", &number];
+    assert!(done(&windrow(&folder, &restore)).contains("of backup 1"));
+    let scanned = windrow(&folder, &["scan", "two"]);
+    assert_eq!(done(&scanned), "a\t1\nb\t2\nc\t2\n");
+    done(&windrow(&folder, &["verify", "two"]));
+    let later = [
+        "restore",
+        "store/shop",
+        "later",
+        "--to-time",
+        "9000-01-01 00:00:00",
+    ];
+    done(&windrow(&folder, &later));
+    let scanned = windrow(&folder, &["count", "later"]);
+    assert!(done(&scanned).contains('4'));
+    let before = [
+        "restore",
+        "store/shop",
+        "before",
+        "--to-time",
+        "2001-01-01 00:00:00",
+    ];
+    assert_eq!(code(&windrow(&folder, &before)), 1);
+    let beyond = ["restore", "store/shop", "beyond", "--to-sequence", "999"];
+    let beyond = windrow(&folder, &beyond);
+    assert_eq!(code(&beyond), 1);
+    assert!(
+        problem(&beyond).contains(&ends[2].to_string()),
+        "{}",
+        problem(&beyond)
+    );
+    let both = [
+        "restore",
+        "store/shop",
+        "x",
+        "--to-sequence",
+        "1",
+        "--to-time",
+        "2001-01-01 00:00:00",
+    ];
+    assert_ne!(code(&windrow(&folder, &both)), 0);
+
+    let verified = ["backups", "store/shop", "--verify", "--json"];
+    assert_eq!(json(&windrow(&folder, &verified))["stretches"], 3);
+    let store = folder.path().join("store/shop");
+    let names = fs::read_dir(&store)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let is_stretch = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "archive");
+    let mut names = names;
+    let stretch = names.find(is_stretch).unwrap();
+    let dumped = windrow(&folder, &["dump", stretch.to_str().unwrap()]);
+    assert!(done(&dumped).starts_with("stretch:"), "{}", done(&dumped));
+    let mut bytes = fs::read(&stretch).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&stretch, bytes).unwrap();
+    for command in [
+        &["backups", "store/shop"][..],
+        &["backups", "store/shop", "--verify"],
+    ] {
+        let listed = windrow(&folder, command);
+        assert_eq!(code(&listed), 3);
+        let text = str::from_utf8(&listed.stdout).unwrap();
+        let name = stretch.file_name().unwrap().to_str().unwrap();
+        assert!(text.contains(name), "{text}");
+    }
 }

@@ -3,9 +3,9 @@
 //! [`crashes`] lets the power fail, [`damage`] and [`faults`] change bytes and fail operations, [`histories`] writes
 //! at random.
 
-mod crashes;
+pub(crate) mod crashes;
 mod damage;
-mod faults;
+pub(crate) mod faults;
 mod histories;
 
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn open(disk: &SimDisk, runtime: &SteppedRuntime, folder: &str) -> Result<Db> {
     Db::open(folder, options)
 }
 
-fn backups(disk: &SimDisk, runtime: &SteppedRuntime) -> Result<Backups> {
+pub(crate) fn backups(disk: &SimDisk, runtime: &SteppedRuntime) -> Result<Backups> {
     let store = FolderStore::open(Arc::new(disk.clone()), BACKUPS)?;
     let backups = Backups::new(Arc::new(store));
     Ok(backups
@@ -92,7 +92,7 @@ fn restored(disk: &SimDisk, backups: &Backups, number: u64) -> Entries {
     entries
 }
 
-fn files(disk: &SimDisk, folder: &str) -> Vec<PathBuf> {
+pub(crate) fn files(disk: &SimDisk, folder: &str) -> Vec<PathBuf> {
     let mut files = disk.image().files();
     files.retain(|path| path.starts_with(folder));
     files

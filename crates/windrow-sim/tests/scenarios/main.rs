@@ -11,6 +11,7 @@
 )]
 
 mod appends;
+mod archives;
 mod backups;
 mod changes;
 mod checkpoint;

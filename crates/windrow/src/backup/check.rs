@@ -3,9 +3,10 @@
 //! Concurrency: the caller keeps others from changing the store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use super::manifest::BackupManifest;
+use super::archive;
+use super::manifest::{BackupManifest, time_of};
 use super::names::Piece;
 use super::objects::{Objects, get_piece, of_backup, read_manifest};
 use super::store::BackupStore;
@@ -43,7 +44,7 @@ pub struct ListedBackup {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BackupDamage {
-    /// The numbers of the backups that cannot be used because of it.
+    /// The numbers of the backups that cannot be used because of it. None for damage of the archive alone.
     pub backups: Vec<u64>,
     /// What is damaged, or could not be read.
     pub error: Error,
@@ -55,6 +56,8 @@ pub struct BackupDamage {
 pub struct BackupCheck {
     /// The numbers of the backups that were checked.
     pub backups: Vec<u64>,
+    /// The stretches of the archive that were checked.
+    pub stretches: u64,
     /// The pieces that were read.
     pub pieces: u64,
     /// Their bytes.
@@ -64,7 +67,7 @@ pub struct BackupCheck {
 }
 
 impl BackupCheck {
-    /// Whether all of the backups can be restored.
+    /// Whether all of the backups and the archive can be used.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }
@@ -106,7 +109,7 @@ pub(super) fn list(store: &dyn BackupStore) -> Result<Vec<ListedBackup>> {
 /// What `manifest` says of its backup alone.
 fn info(manifest: &BackupManifest) -> BackupInfo {
     BackupInfo {
-        created: time(manifest.created),
+        created: time_of(manifest.created),
         sequence: manifest.sequence,
         files: manifest.files.len() as u64,
         bytes: manifest.bytes(),
@@ -161,11 +164,46 @@ pub(super) fn check(
             report.damage.push(BackupDamage { backups, error });
         }
     }
+    if number.is_none() {
+        check_archive(store, &objects, &mut report, meter);
+    }
     Ok(report)
 }
 
-/// A time that the system can show.
-fn time(since_1970: Duration) -> SystemTime {
-    let time = SystemTime::UNIX_EPOCH.checked_add(since_1970);
-    time.unwrap_or(SystemTime::UNIX_EPOCH)
+/// Reads all changes of the archive, and compares those up to each backup with what its database had.
+fn check_archive(
+    store: &dyn BackupStore,
+    objects: &Objects,
+    report: &mut BackupCheck,
+    meter: &mut Meter<'_>,
+) {
+    let mut damage = |backups: Vec<u64>, error: Error| {
+        report.damage.push(BackupDamage { backups, error });
+    };
+    let bases = archive::bases(store, objects);
+    for error in archive::Histories::new(objects).faults(&bases) {
+        damage(Vec::new(), error);
+    }
+    for &name in &objects.stretches {
+        report.stretches += 1;
+        let read = archive::read(store, name).and_then(|stretch| {
+            meter.begin(BackupPhase::Verifying, stretch.bytes());
+            report.pieces += stretch.pieces.len() as u64;
+            report.bytes = report.bytes.saturating_add(stretch.bytes());
+            archive::each_item(store, &stretch, meter, &mut |_, _, _| Ok(true))
+        });
+        if let Err(error) = read {
+            damage(Vec::new(), error);
+        }
+    }
+    for &number in &report.backups {
+        // One that cannot be read is in the report already.
+        let manifest = objects.whole_backup(store, number);
+        let checked = manifest.map_or(Ok(()), |manifest| {
+            archive::check_base(store, objects, (number, &manifest), meter)
+        });
+        if let Err(error) = checked {
+            damage(Vec::new(), error);
+        }
+    }
 }

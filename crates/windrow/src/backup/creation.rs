@@ -16,7 +16,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::manifest::{BackupManifest, MANIFEST_BYTES_MAX};
+use super::manifest::{BackupManifest, Binding, MANIFEST_BYTES_MAX};
 use super::names::{ObjectName, Piece};
 use super::objects::{Bytes, Objects, read_manifest};
 use super::store::BackupStore;
@@ -39,6 +39,8 @@ pub(crate) struct Contents<'a> {
     /// The newest sequence number.
     pub(crate) sequence: SequenceNumber,
     pub(crate) state: ManifestState,
+    /// How it belongs to the archive of the database.
+    pub(crate) binding: Option<Binding>,
     /// All files that the state names, with their lengths.
     pub(crate) files: BTreeMap<FileName, u64>,
     /// Opens one of them.
@@ -100,6 +102,7 @@ impl Creation<'_> {
             sequence: contents.sequence,
             files,
             state: contents.state,
+            binding: contents.binding,
         };
         let encoded = manifest.encode(number);
         if encoded.len() > MANIFEST_BYTES_MAX {

@@ -9,7 +9,7 @@
 //! Concurrency: none; a value.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::damage::{ANOTHER_BACKUP, damage};
 use super::names::{ObjectName, Piece};
@@ -26,6 +26,9 @@ const MAGIC: [u8; 8] = *b"\x89WBACKUP";
 
 /// The version of the layout that this build writes and reads.
 const VERSION: u32 = 1;
+
+/// The version of the same with a binding to an archive.
+const BOUND_VERSION: u32 = 2;
 
 /// The bytes of the checksum, which ends the manifest.
 const CHECKSUM_BYTES: usize = 8;
@@ -49,6 +52,18 @@ pub(crate) struct BackupManifest {
     pub(crate) files: BTreeMap<FileName, Vec<Piece>>,
     /// The state of the database's manifest.
     pub(crate) state: ManifestState,
+    /// The archive of the database, if it has one.
+    pub(crate) binding: Option<Binding>,
+}
+
+/// How a backup belongs to a history of the [archive](super::archive). Behind the place, up to which the database was
+/// archived, it had these records in its log, up to the end of the backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Binding {
+    pub(crate) history: u128,
+    pub(crate) place: SequenceNumber,
+    /// The digest of the records.
+    pub(crate) digest: u128,
 }
 
 impl BackupManifest {
@@ -66,7 +81,8 @@ impl BackupManifest {
     /// The bytes of the manifest of backup `number`.
     pub(crate) fn encode(&self, number: u64) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        let version = self.binding.map_or(VERSION, |_| BOUND_VERSION);
+        bytes.extend(version.to_le_bytes());
         let milliseconds = u64::try_from(self.created.as_millis()).unwrap_or(u64::MAX);
         bytes.extend(milliseconds.to_le_bytes());
         bytes.extend(self.instance.to_le_bytes());
@@ -83,6 +99,11 @@ impl BackupManifest {
         let mut edit = Vec::new();
         self.state.snapshot().encode(&mut edit);
         put_bytes(&mut bytes, &edit);
+        if let Some(binding) = &self.binding {
+            bytes.extend(binding.history.to_le_bytes());
+            put_varint(&mut bytes, binding.place);
+            bytes.extend(binding.digest.to_le_bytes());
+        }
         let sum = long_checksum(number, &bytes);
         bytes.extend(sum.to_le_bytes());
         bytes
@@ -151,9 +172,11 @@ impl BackupManifest {
 fn read(body: &[u8]) -> std::result::Result<BackupManifest, DecodeError> {
     let mut reader = Reader::new(body);
     reader.array::<8>("the magic")?;
-    if reader.u32("the version")? != VERSION {
-        return Err(reader.unsupported("its version"));
-    }
+    let is_bound = match reader.u32("the version")? {
+        VERSION => false,
+        BOUND_VERSION => true,
+        _ => return Err(reader.unsupported("its version")),
+    };
     let created = Duration::from_millis(reader.u64("the time")?);
     let instance = u128::from_le_bytes(reader.array("the instance")?);
     let sequence = reader.varint("the sequence number")?;
@@ -186,6 +209,14 @@ fn read(body: &[u8]) -> std::result::Result<BackupManifest, DecodeError> {
     }
     let edit = reader.prefixed_bytes(usize::MAX, "the state of the database")?;
     let start = reader.position() - edit.len();
+    let mut binding = None;
+    if is_bound {
+        binding = Some(Binding {
+            history: u128::from_le_bytes(reader.array("the history")?),
+            place: reader.varint_at_most(sequence, "the place in the history")?,
+            digest: u128::from_le_bytes(reader.array("the digest of the records")?),
+        });
+    }
     reader.finish("the end")?;
     Ok(BackupManifest {
         created,
@@ -193,7 +224,14 @@ fn read(body: &[u8]) -> std::result::Result<BackupManifest, DecodeError> {
         sequence,
         files,
         state: read_state(edit, start)?,
+        binding,
     })
+}
+
+/// A time that the system can show.
+pub(super) fn time_of(since_1970: Duration) -> SystemTime {
+    let time = SystemTime::UNIX_EPOCH.checked_add(since_1970);
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The state that the edit at offset `start` describes.

@@ -1,8 +1,8 @@
 //! Layer 4: backups of databases.
 //!
-//! A store of backups has objects of two kinds (`names`): pieces of files, named by their bytes, and a `manifest` for
-//! each backup, which names its pieces. Backups share pieces, so a new backup copies what has changed since the one
-//! before.
+//! A store of backups has objects of three kinds (`names`): pieces of files, named by their bytes, a `manifest` for
+//! each backup, which names its pieces, and stretches of the `archive`. Backups share pieces, so a new backup copies what
+//! has changed since the one before. The archive has the changes between backups.
 //!
 //! - `store`: where objects go; `folder`: a folder for them.
 //! - `creation`, `restore`, `purge`, `check`, `copy`: what is done with backups, on top of `objects` and `transfer`.
@@ -13,11 +13,10 @@
 //! - I3. Nothing is deleted that a backup needs.
 //! - I4. No byte leaves a store for a database unless its piece has the checksum of its name.
 //!
-//! An archive of logs, with which a restore reaches states between two backups, would be a third kind of object.
-//!
 //! Concurrency: one call at a time changes or reads the store of a [`Backups`]; others wait. A store keeps other
 //! processes out itself.
 
+pub(crate) mod archive;
 mod check;
 mod copy;
 mod creation;
@@ -34,24 +33,26 @@ mod transfer;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use archive::{ArchiveReport, Reachable, ReachableStates, RestoreTo, Restored};
 pub use check::{BackupCheck, BackupDamage, BackupInfo, ListedBackup};
 pub use creation::BackupReport;
 pub(crate) use creation::Contents;
 pub use folder::FolderStore;
-pub(crate) use manifest::{BackupManifest, MANIFEST_BYTES_MAX};
-pub(crate) use names::backup_of_manifest;
+pub(crate) use manifest::{BackupManifest, Binding, MANIFEST_BYTES_MAX};
+pub(crate) use names::{ObjectName, StretchName};
+pub(crate) use objects::Objects;
 pub use purge::{Purge, PurgeReport};
 pub use store::{BackupStore, ByteSource, StoredObject};
+pub(crate) use transfer::Meter;
 pub use transfer::{BackupPhase, BackupProgress};
 
 use crate::base::Result;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::manifest::names::FileName;
 use crate::runtime::{Runtime, Threads};
 use crate::vfs::{OsVfs, Vfs};
 use creation::Creation;
-use objects::Objects;
-use transfer::{Meter, Settings};
+use transfer::Settings;
 
 /// Backups of databases in one store.
 ///
@@ -205,7 +206,23 @@ impl Backups {
         let manifest = Objects::list(store)?.whole_backup(store, number)?;
         let mut meter = Meter::new(&self.settings, &|| Ok(()));
         let target = target.as_ref();
-        restore::restore(store, number, manifest, &self.vfs, target, &mut meter)
+        restore::restore(
+            store,
+            number,
+            manifest,
+            &self.vfs,
+            (target, false),
+            &mut meter,
+        )
+    }
+
+    /// The states that a restore reaches from each backup, and what of the archive cannot be used. It reads no changes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn reachable(&self) -> Result<Reachable> {
+        let _in_use = self.in_use.lock();
+        archive::list(&*self.store)
     }
 
     /// Removes backups, and the pieces that no other backup needs. If it is interrupted, the next purge does the rest.
@@ -221,6 +238,16 @@ impl Backups {
         let _in_use = self.in_use.lock();
         let now = self.settings.runtime.unix_time();
         purge::purge(&*self.store, purge, now)
+    }
+
+    /// The store, for a call of the archive. Others wait until it is dropped.
+    pub(crate) fn take(&self) -> StoreInUse<'_> {
+        StoreInUse {
+            store: &*self.store,
+            vfs: &self.vfs,
+            settings: &self.settings,
+            _in_use: self.in_use.lock(),
+        }
     }
 
     /// The newest backup whose copy of `file`, a file of a database, satisfies `is_whole`.
@@ -248,5 +275,38 @@ impl Backups {
             wanted,
         };
         creation.run(hold()?)
+    }
+}
+
+/// A store that one call uses.
+pub(crate) struct StoreInUse<'a> {
+    pub(crate) store: &'a dyn BackupStore,
+    pub(crate) vfs: &'a Arc<dyn Vfs>,
+    settings: &'a Settings,
+    _in_use: MutexGuard<'a, ()>,
+}
+
+impl<'a> StoreInUse<'a> {
+    /// Counts the bytes of the call, which ends when `wanted` fails.
+    pub(crate) fn meter<'m>(&self, wanted: &'m dyn Fn() -> Result<()>) -> Meter<'m>
+    where
+        'a: 'm,
+    {
+        Meter::new(self.settings, wanted)
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.settings.runtime
+    }
+
+    /// Writes the database of a backup to the folder `target`, marked as unfinished if changes follow.
+    pub(crate) fn restore(
+        &self,
+        number: u64,
+        manifest: BackupManifest,
+        target: (&Path, bool),
+        meter: &mut Meter<'_>,
+    ) -> Result<()> {
+        restore::restore(self.store, number, manifest, self.vfs, target, meter)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::damage::damage;
 use super::manifest::BackupManifest;
-use super::names::{ObjectName, Piece};
+use super::names::{ObjectName, Piece, StretchName};
 use super::store::{BackupStore, ByteSource};
 use super::transfer::{Checked, Meter, Metered, pass_all};
 use crate::base::{Error, ErrorKind, Result};
@@ -16,18 +16,21 @@ const NUMBERS_SHOWN: usize = 10;
 
 /// The objects of a store.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(crate) struct Objects {
     /// The numbers of the backups.
     pub(super) backups: BTreeSet<u64>,
     /// The pieces, and the lengths of their objects.
     pub(super) pieces: BTreeMap<Piece, u64>,
+    /// The stretches of the archive.
+    pub(super) stretches: BTreeSet<StretchName>,
 }
 
 impl Objects {
-    pub(super) fn list(store: &dyn BackupStore) -> Result<Self> {
+    pub(crate) fn list(store: &dyn BackupStore) -> Result<Self> {
         let mut objects = Self {
             backups: BTreeSet::new(),
             pieces: BTreeMap::new(),
+            stretches: BTreeSet::new(),
         };
         for object in store.list()? {
             match ObjectName::parse(&object.name) {
@@ -36,6 +39,9 @@ impl Objects {
                 }
                 Some(ObjectName::Piece(piece)) => {
                     objects.pieces.insert(piece, object.length);
+                }
+                Some(ObjectName::Stretch(name)) => {
+                    objects.stretches.insert(name);
                 }
                 None => {}
             }
@@ -77,14 +83,20 @@ impl Objects {
     /// # Errors
     /// `Corruption` that names backup `number` and a piece that is not there.
     pub(super) fn check_whole(&self, number: u64, manifest: &BackupManifest) -> Result<()> {
-        let missing = manifest.pieces().find(|piece| !self.has(*piece));
+        let checked = self.check_pieces(manifest.pieces());
+        checked.map_err(|error| of_backup(number, error))
+    }
+
+    /// # Errors
+    /// `Corruption` that names one of `pieces` that is not there.
+    pub(super) fn check_pieces(&self, mut pieces: impl Iterator<Item = Piece>) -> Result<()> {
+        let missing = pieces.find(|piece| !self.has(*piece));
         missing.map_or(Ok(()), |piece| {
             let what = match self.pieces.get(&piece) {
                 None => "it is missing",
                 Some(_) => "it has another length than its name says",
             };
-            let error = damage(&piece.to_string(), 0, what);
-            Err(of_backup(number, error))
+            Err(damage(&piece.to_string(), 0, what))
         })
     }
 

@@ -1,22 +1,24 @@
 //! The removal of backups.
 //!
 //! 1. Delete the manifests of the backups. From now on they do not exist.
-//! 2. Delete the pieces that no other backup needs, also those that interrupted attempts have left.
+//! 2. Delete the stretches of the archive that no other backup needs: those in front of its place in its history.
+//! 3. Delete the pieces that no other backup and no stretch needs, also those that interrupted attempts have left.
 //!
-//! I1. The first step is durable before the second one begins. So a crash leaves no backup that lacks pieces.
-//! I2. While a manifest cannot be read, nobody knows what it needs: no piece is deleted.
+//! I1. Each step is durable before the next one begins. So a crash leaves no backup and no stretch that lacks pieces.
+//! I2. While a manifest or a stretch cannot be read, nobody knows what it needs: nothing is deleted that it may need.
 //!
-//! One manifest at a time is in memory.
+//! One manifest or stretch at a time is in memory.
 //!
 //! Concurrency: the caller keeps others from changing the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::names::{ObjectName, Piece};
+use super::archive;
+use super::names::{ObjectName, Piece, StretchName};
 use super::objects::{Objects, read_manifest};
 use super::store::BackupStore;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 
 /// Which backups a purge removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +38,16 @@ pub enum Purge {
 pub struct PurgeReport {
     /// The numbers of the backups.
     pub backups: Vec<u64>,
-    /// The pieces that no other backup needs.
+    /// The stretches of the archive that no other backup needs.
+    pub stretches: u64,
+    /// The pieces that nothing else needs.
     pub pieces: u64,
     /// The bytes of these pieces.
     pub bytes: u64,
-    /// The numbers of backups that cannot be read. Because of them, no piece was removed.
+    /// The numbers of backups that cannot be read. Because of them, no stretch and no piece was removed.
     pub unreadable: Vec<u64>,
+    /// The names of stretches that cannot be read. Because of them, no piece was removed.
+    pub unreadable_stretches: Vec<String>,
 }
 
 /// Removes the backups that `purge` names, at the time `now` since 1970.
@@ -63,17 +69,48 @@ pub(super) fn purge(store: &dyn BackupStore, purge: Purge, now: Duration) -> Res
         store.delete(&names)?; // I1
     }
     let mut unneeded = objects.pieces;
+    // The place in each history from which on backups need it.
+    let mut places: BTreeMap<u128, SequenceNumber> = BTreeMap::new();
     let removed: BTreeSet<&u64> = report.backups.iter().collect();
     for &number in objects.backups.iter().filter(|it| !removed.contains(it)) {
         match read_manifest(store, number) {
-            Ok(manifest) => manifest.pieces().for_each(|piece| {
-                unneeded.remove(&piece);
-            }),
+            Ok(manifest) => {
+                for piece in manifest.pieces() {
+                    unneeded.remove(&piece);
+                }
+                if let Some(binding) = manifest.binding {
+                    let place = places.entry(binding.history).or_insert(binding.place);
+                    *place = binding.place.min(*place);
+                }
+            }
             Err(_) => report.unreadable.push(number),
         }
     }
     // I2
     if !report.unreadable.is_empty() {
+        return Ok(report);
+    }
+    let is_needed = |name: &&StretchName| {
+        let place = places.get(&name.history);
+        place.is_some_and(|place| name.last > *place)
+    };
+    let (needed, others): (Vec<&StretchName>, Vec<&StretchName>) =
+        objects.stretches.iter().partition(is_needed);
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().map(ToString::to_string).collect();
+        store.delete(&names)?; // I1
+    }
+    report.stretches = others.len() as u64;
+    for name in needed {
+        match archive::read(store, *name) {
+            Ok(stretch) => stretch.pieces.iter().for_each(|piece| {
+                unneeded.remove(piece);
+            }),
+            Err(_) => report.unreadable_stretches.push(name.to_string()),
+        }
+    }
+    // I2
+    if !report.unreadable_stretches.is_empty() {
         return Ok(report);
     }
     let names: Vec<String> = unneeded.keys().map(Piece::to_string).collect();

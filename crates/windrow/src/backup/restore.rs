@@ -5,6 +5,7 @@
 //! 3. Begin a new manifest with the state of the backup, `CURRENT` last.
 //!
 //! I1. `CURRENT` exists only after all other files are durable. Before that, the folder is no database.
+//! I2. If changes follow, the folder has the mark of an unfinished database before `CURRENT`, and no open accepts it.
 //!
 //! Concurrency: one thread, under the lock of the folder.
 
@@ -17,20 +18,23 @@ use super::objects::get_piece;
 use super::store::BackupStore;
 use super::transfer::{BackupPhase, Meter, pass_all};
 use crate::base::{FileNumber, Result};
-use crate::manifest::{ManifestStore, NewFolder};
+use crate::manifest::{ManifestStore, NewFolder, put_mark};
 use crate::vfs::{FileWriter, Vfs};
 
-/// Writes backup `number`, which `manifest` describes, to the folder `target`.
+/// Writes backup `number`, which `manifest` describes, to the folder `target`. The folder gets a mark if it `is_unfinished`.
 pub(super) fn restore(
     store: &dyn BackupStore,
     number: u64,
     manifest: BackupManifest,
     vfs: &Arc<dyn Vfs>,
-    target: &Path,
+    (target, is_unfinished): (&Path, bool),
     meter: &mut Meter<'_>,
 ) -> Result<()> {
     let folder = NewFolder::take(&**vfs, target, "no backup is restored to")?;
     folder.fill(|| {
+        if is_unfinished {
+            put_mark(&**vfs, target)?; // I2
+        }
         meter.begin(BackupPhase::Restoring, manifest.bytes());
         for (name, pieces) in &manifest.files {
             let path = target.join(name.to_string());

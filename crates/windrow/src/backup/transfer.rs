@@ -31,6 +31,10 @@ pub enum BackupPhase {
     Verifying,
     /// It copies pieces from the store.
     Restoring,
+    /// It writes changes to the archive.
+    Archiving,
+    /// It applies changes of the archive to a restored database.
+    Applying,
 }
 
 /// How far a call for backups is.
@@ -67,7 +71,7 @@ impl fmt::Debug for Settings {
 }
 
 /// Counts the bytes that pass, and lets them wait for their rate.
-pub(super) struct Meter<'a> {
+pub(crate) struct Meter<'a> {
     settings: &'a Settings,
     /// Fails if the work is no longer wanted.
     wanted: &'a dyn Fn() -> Result<()>,
@@ -90,7 +94,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Begins a phase of `total` bytes.
-    pub(super) fn begin(&mut self, phase: BackupPhase, total: u64) {
+    pub(crate) fn begin(&mut self, phase: BackupPhase, total: u64) {
         self.progress = BackupProgress {
             phase,
             done: 0,
@@ -100,7 +104,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Adds `bytes` to the phase.
-    pub(super) fn expect(&mut self, bytes: u64) {
+    pub(crate) fn expect(&mut self, bytes: u64) {
         self.progress.total = self.progress.total.saturating_add(bytes);
     }
 
@@ -113,7 +117,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Counts `bytes` that were read, and waits until more may follow.
-    pub(super) fn pass(&mut self, bytes: u64) -> Result<()> {
+    pub(crate) fn pass(&mut self, bytes: u64) -> Result<()> {
         self.skip(bytes)?;
         let rate = self.settings.bytes_per_second as f64;
         if rate == 0.0 {

@@ -143,7 +143,9 @@ impl Handle {
             keyspace.refresh_throttle();
         }
         engine.refresh_shared_throttle();
-        engine.restore_prepared()?;
+        if access != Access::Repair {
+            engine.restore_prepared()?;
+        }
         if engine.is_unlogged() && engine.prepared.count() > 0 {
             let what = "prepared transactions need a log: end them before an open without one";
             return Err(Error::invalid_argument(what));

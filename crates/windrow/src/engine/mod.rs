@@ -9,6 +9,7 @@
 //! - [`observation`]: the job log, the status file, latencies, listeners.
 //! - [`locks`]: the locks of keys, and what prepared transactions hold.
 //! - [`changes`]: the change feed, and what is kept for its consumers.
+//! - [`archive`]: the archiving of changes to a store of backups, and their application to a restored database.
 //! - [`ingestion`]: tables that come from outside of the commit path.
 //! - [`recovery`]: creation, recovery and reopening.
 //! - [`secondary`]: readers beside a writer in another process; [`leased_files`]: the files that they keep alive.
@@ -35,6 +36,7 @@
 //! file that it opens. Readers take only the last one, and the short locks of the block cache.
 
 mod admin;
+mod archive;
 mod catalog;
 mod changes;
 mod commit;
@@ -80,6 +82,7 @@ pub use admin::stats::{
     VerifyReport,
 };
 pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
+pub(crate) use archive::restore_to;
 pub use changes::ConsumerStats;
 pub(crate) use changes::{ChangeFeed, CommittedBatch, CommittedChange};
 pub(crate) use commit::PendingPoint;
@@ -172,7 +175,8 @@ pub(crate) struct Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,
-    /// As `ReadWrite`, by the repair that has marked the folder as unfinished.
+    /// As `ReadWrite`, by the repair or the restore that has marked the folder as unfinished. Prepared transactions hold
+    /// nothing.
     Repair,
     /// The engine writes nothing, not even by jobs.
     ReadOnly,

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::backup::backup_of_manifest;
+use crate::backup::ObjectName;
 use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::read_current;
@@ -79,15 +79,17 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
             | FileName::Scrub
             | FileName::ScrubByHand,
         )
-        | None => {
-            let Some(number) = backup_of_manifest(name) else {
+        | None => match ObjectName::parse(name) {
+            Some(ObjectName::Manifest(number)) => backups::manifest(&place, number, &mut report)?,
+            Some(ObjectName::Stretch(name)) => backups::stretch(&place, name, &mut report)?,
+            Some(ObjectName::Piece(_)) | None => {
                 return Err(Error::invalid_argument(format!(
-                    "{} is not a log, a manifest, a table, a value file, CURRENT or the manifest of a backup",
+                    "{} is not a log, a manifest, a table, a value file, CURRENT, the manifest of a backup or a stretch of an \
+                     archive",
                     path.display()
                 )));
-            };
-            backups::manifest(&place, number, &mut report)?;
-        }
+            }
+        },
     }
     report.damage.map_or(Ok(()), Err)
 }

@@ -46,7 +46,7 @@ pub(crate) use follower::{ChangedKeyspaces, ManifestFollower, read_manifest};
 pub(crate) use handle::{FileHandle, ValueHandle};
 pub(crate) use keyspace::KeyspaceState;
 pub(crate) use level::{Level, Place};
-pub(crate) use new_folder::NewFolder;
+pub(crate) use new_folder::{NewFolder, put_mark, remove_mark};
 pub(crate) use obsolete::Obsolete;
 pub(crate) use position::ManifestPosition;
 pub(crate) use reference_changes::ReferenceChanges;

@@ -1,4 +1,5 @@
-//! The folder of a new copy of a database: of a checkpoint, or of a restored backup.
+//! The folder of a new copy of a database: of a checkpoint, or of a restored backup. A folder that is a database before it is
+//! whole has a mark, and no open but that of its maker accepts it.
 //!
 //! I1. A folder that holds anything but a lock gets nothing, not even a lock.
 //! I2. What a failed attempt has left is removed, unless it may be complete. What cannot be removed does not open as a
@@ -76,6 +77,33 @@ impl<'a> NewFolder<'a> {
             drop(self.vfs.remove(&self.path.join(name)));
         }
     }
+}
+
+/// Marks `folder` as unfinished, durably.
+///
+/// # Errors
+/// `Io`, `NoSpace`.
+pub(crate) fn put_mark(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+    let mark = folder.join(FileName::Repairing.to_string());
+    let file = vfs
+        .create(&mark)
+        .map_err(|error| Error::io("create", &mark, error))?;
+    file.sync_data()
+        .map_err(|error| Error::io("sync", &mark, error))?;
+    vfs.sync_dir(folder)
+        .map_err(|error| Error::io("sync", folder, error))
+}
+
+/// Removes the mark, durably: from here on `folder` is a database.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn remove_mark(vfs: &dyn Vfs, folder: &Path) -> Result<()> {
+    let mark = folder.join(FileName::Repairing.to_string());
+    vfs.remove(&mark)
+        .map_err(|error| Error::io("remove", &mark, error))?;
+    vfs.sync_dir(folder)
+        .map_err(|error| Error::io("sync", folder, error))
 }
 
 fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<String>> {

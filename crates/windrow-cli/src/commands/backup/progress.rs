@@ -42,6 +42,8 @@ fn begin(progress: BackupProgress) -> ProgressBar {
     let what = match progress.phase {
         BackupPhase::Copying => "copying",
         BackupPhase::Verifying => "verifying",
+        BackupPhase::Archiving => "archiving",
+        BackupPhase::Applying => "applying",
         _ => "restoring",
     };
     progress::bytes(Some(progress.total), what)

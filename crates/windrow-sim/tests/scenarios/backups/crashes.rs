@@ -34,14 +34,14 @@ fn start() -> Start {
 }
 
 /// What `call` does to the disk, one step after the other.
-fn steps(disk: &SimDisk, call: impl FnOnce()) -> Vec<(Event, Image)> {
+pub(crate) fn steps(disk: &SimDisk, call: impl FnOnce()) -> Vec<(Event, Image)> {
     let points = observe(disk, |event, image| (event.clone(), image.clone()));
     call();
     disk.stop_observing();
     points.try_iter().collect()
 }
 
-fn policies(event: &Event) -> impl Iterator<Item = CrashPolicy> {
+pub(crate) fn policies(event: &Event) -> impl Iterator<Item = CrashPolicy> {
     let random = event.index * 8..event.index * 8 + 4;
     [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll]
         .into_iter()
@@ -49,7 +49,7 @@ fn policies(event: &Event) -> impl Iterator<Item = CrashPolicy> {
 }
 
 /// How many of `steps` make something durable.
-fn count_syncs(steps: &[(Event, Image)]) -> usize {
+pub(crate) fn count_syncs(steps: &[(Event, Image)]) -> usize {
     let is_sync = |(event, _): &&(Event, Image)| {
         matches!(event.kind, OperationKind::Sync | OperationKind::SyncDir)
     };

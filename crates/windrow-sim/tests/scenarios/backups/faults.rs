@@ -21,7 +21,7 @@ const EFFECTS: [Effect; 6] = [
 ];
 
 /// Calls `test` with each fault, until it returns that the fault has not happened.
-fn each_fault(mut test: impl FnMut(Fault) -> bool) {
+pub(crate) fn each_fault(mut test: impl FnMut(Fault) -> bool) {
     for kind in OperationKind::ALL {
         for effect in EFFECTS {
             for at in 0.. {

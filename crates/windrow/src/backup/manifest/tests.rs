@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{BackupManifest, CHECKSUM_BYTES};
+use super::{BackupManifest, Binding, CHECKSUM_BYTES};
 use crate::backup::names::Piece;
 use crate::base::{ErrorKind, FileNumber, KeyspaceId};
 use crate::codec::checksum::long_checksum;
@@ -59,6 +59,19 @@ fn example() -> BackupManifest {
             (FileName::Values(number), vec![piece(2, 45), piece(3, 15)]),
         ]),
         state,
+        binding: None,
+    }
+}
+
+fn bound() -> BackupManifest {
+    let binding = Some(Binding {
+        history: 0xab << 64,
+        place: 7,
+        digest: 0xcd << 60,
+    });
+    BackupManifest {
+        binding,
+        ..example()
     }
 }
 
@@ -68,6 +81,8 @@ fn a_manifest_reads_back_as_it_was_written() {
     let bytes = manifest.encode(NUMBER);
     assert_eq!(BackupManifest::decode(NUMBER, &bytes).unwrap(), manifest);
     assert_eq!(manifest.bytes(), 100);
+    let bytes = bound().encode(NUMBER);
+    assert_eq!(BackupManifest::decode(NUMBER, &bytes).unwrap(), bound());
 }
 
 /// I1.
@@ -167,7 +182,7 @@ fn damage_under_a_sound_checksum_never_panics() {
 fn a_newer_version_is_not_misread() {
     let bytes = example().encode(NUMBER);
     let mut body = bytes[..bytes.len() - CHECKSUM_BYTES].to_vec();
-    body[8] = 2;
+    body[8] = 3;
     let error = BackupManifest::decode(NUMBER, &sealed(body)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }

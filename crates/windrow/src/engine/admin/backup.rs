@@ -36,6 +36,7 @@ impl Engine {
     fn contents(&self) -> Result<Contents<'_>> {
         let mut held = self.between_commits(|newest| self.hold_files(newest))?;
         let state = mem::take(&mut held.state);
+        let binding = self.binding(held.sequence)?;
         let logs = held.logs.iter();
         let logs = logs.map(|log| (FileName::Wal(log.number), log.length));
         Ok(Contents {
@@ -43,6 +44,7 @@ impl Engine {
             sequence: held.sequence,
             files: state.files().chain(logs).collect(),
             state,
+            binding,
             open: Box::new(move |name| self.open_held(&held, name)),
         })
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::look::Look;
 use crate::base::expiry::EXPIRY_BYTES;
 use crate::base::{Error, ErrorKind, KeyspaceId, Kind, Result, SequenceNumber};
-use crate::engine::Engine;
+use crate::engine::{Engine, KeyspaceCore};
 use crate::log::batch::{self, BatchReader, Entry, Numbered};
 use crate::manifest::ChangeEvent;
 
@@ -92,9 +92,19 @@ impl Engine {
     /// Appends `entry` to `entries`, with its value. Returns whether its keyspace exists still.
     fn put_committed(&self, entry: &Entry<'_>, entries: &mut Vec<u8>) -> Result<bool> {
         let keyspaces = self.keyspaces.load();
-        let Some(keyspace) = keyspaces.iter().find(|it| it.id() == entry.keyspace) else {
-            return Ok(false);
-        };
+        match keyspaces.iter().find(|it| it.id() == entry.keyspace) {
+            Some(keyspace) => self.put_with_value(keyspace, entry, entries),
+            None => Ok(false),
+        }
+    }
+
+    /// Appends `entry` of `keyspace` to `entries`, with its value. Returns false if the value is gone with the keyspace.
+    pub(super) fn put_with_value(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        entry: &Entry<'_>,
+        entries: &mut Vec<u8>,
+    ) -> Result<bool> {
         let Some(pointer) = entry.log_pointer() else {
             batch::put_entry(entries, entry.keyspace, entry.kind, entry.key, entry.value);
             return Ok(true);

@@ -116,6 +116,16 @@ impl Engine {
 
     /// The next change of `feed`, if it is visible.
     fn try_next_change(&self, feed: &mut ChangeFeed) -> Result<Option<CommittedChange>> {
+        self.next_record(feed, &mut |record, look| self.committed(record, look))
+    }
+
+    /// What `take` makes of the next record of `feed` that is visible, and of which it makes anything. After an error the
+    /// next call gives it the same record.
+    pub(super) fn next_record<R>(
+        &self,
+        feed: &mut ChangeFeed,
+        take: &mut dyn FnMut(LogRecord<'_>, &mut Look) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
         loop {
             self.check_open()?;
             if feed.next > feed.look.through {
@@ -142,12 +152,12 @@ impl Engine {
                 // It has an entry that is visible, and the entries of a record are published together.
                 return Err(log.damaged("a record ends behind the newest commit"));
             }
-            let change = self.committed(record, &mut feed.look)?;
+            let taken = take(record, &mut feed.look)?;
             feed.next = record.last + 1;
             log.sequence = feed.next;
             log.record = None;
-            if change.is_some() {
-                return Ok(change);
+            if taken.is_some() {
+                return Ok(taken);
             }
         }
     }

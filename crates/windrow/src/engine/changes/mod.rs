@@ -3,6 +3,7 @@
 //! - [`feed`]: the reader of the logs, which gives out each batch once.
 //! - [`look`]: how far a feed may read, and the names of keyspaces.
 //! - [`committed`]: a batch as it was written, with values in the place of pointers.
+//! - [`logged`]: a record as it was logged, in the form of an archive.
 //! - [`consumers`]: named consumers, their places, and the logs that are kept for them.
 //! - [`notice`]: the wake-up of readers that wait for the next commit.
 //!
@@ -21,6 +22,7 @@
 mod committed;
 mod consumers;
 mod feed;
+mod logged;
 mod look;
 mod notice;
 #[cfg(test)]
@@ -31,4 +33,5 @@ pub(crate) use committed::{CommittedBatch, CommittedChange};
 pub use consumers::ConsumerStats;
 pub(super) use consumers::present;
 pub(crate) use feed::ChangeFeed;
+pub(super) use logged::{Logged, LoggedBody};
 pub(crate) use notice::CommitNotice;

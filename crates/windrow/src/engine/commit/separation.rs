@@ -150,7 +150,13 @@ impl Engine {
         let mut is_separated = false;
         while let Some(entry) = entries.next().map_err(|_| damaged())? {
             let keyspace = keyspaces.iter().find(|core| core.id() == entry.keyspace);
-            let keyspace = keyspace.ok_or_else(damaged)?;
+            let Some(keyspace) = keyspace else {
+                if batch::numbered(&entry).is_none() {
+                    return Err(damaged());
+                }
+                batch::put_entry(record, entry.keyspace, entry.kind, entry.key, entry.value);
+                continue;
+            };
             is_separated |= self.put_entry(
                 record,
                 keyspace,

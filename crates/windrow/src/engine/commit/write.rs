@@ -200,7 +200,12 @@ pub(super) fn insert_entries(
         let keyspace = keyspaces
             .iter()
             .find(|keyspace| keyspace.id() == entry.keyspace);
-        let keyspace = keyspace.ok_or_else(damaged)?;
+        let Some(keyspace) = keyspace else {
+            if batch::numbered(&entry).is_some() {
+                continue; // It only takes a number.
+            }
+            return Err(damaged());
+        };
         let trailer = Trailer::new(entry.sequence, entry.kind);
         inserted.add(keyspace, entry.key, trailer, entry.value);
         if let Some(pointer) = entry.log_pointer() {

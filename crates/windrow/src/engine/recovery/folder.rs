@@ -111,7 +111,7 @@ pub(in crate::engine) fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSe
         .collect())
 }
 
-/// Refuses a folder that a repair has not finished. Only that repair opens it.
+/// Refuses a folder that a repair or a restore has not finished. Only its maker opens it.
 pub(in crate::engine) fn check_finished(
     directory: &Path,
     files: &BTreeSet<FileName>,
@@ -120,9 +120,9 @@ pub(in crate::engine) fn check_finished(
     if access == Access::Repair || !files.contains(&FileName::Repairing) {
         return Ok(());
     }
-    let what = "a repair into this folder has not ended";
+    let what = "a repair or a restore into this folder has not ended";
     let error = Error::corruption(&FileName::Repairing.to_string(), 0, what)
-        .with_next_step("remove the folder and repair again");
+        .with_next_step("remove the folder, and repair or restore again");
     Err(error.context(directory.display()))
 }
 

@@ -40,8 +40,7 @@ use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstones, Result, SequenceNumber, Trailer,
 };
 use crate::log::batch::Entry;
-use crate::manifest::names::FileName;
-use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
+use crate::manifest::{Edit, ManifestState, ManifestStore, Record, put_mark, remove_mark};
 use crate::options::Options;
 use crate::vfs::{LockGuard, Vfs};
 use logs::{Folder, Logs};
@@ -162,7 +161,7 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
     let filled = fill(handle.engine(), &source, &mut report);
     let closed = handle.close();
     filled.and(closed)?;
-    finish(vfs, to)?;
+    remove_mark(vfs, to)?;
     Ok(report)
 }
 
@@ -292,22 +291,6 @@ fn begin(options: &Options, to: &Path, state: ManifestState) -> Result<()> {
         let message = format!("nothing is repaired into {}: it is not empty", to.display());
         return Err(Error::new(ErrorKind::AlreadyExists, message));
     }
-    let mark = to.join(FileName::Repairing.to_string());
-    let file = vfs
-        .create(&mark)
-        .map_err(|error| Error::io("create", &mark, error))?;
-    file.sync_data()
-        .map_err(|error| Error::io("sync", &mark, error))?;
-    vfs.sync_dir(to)
-        .map_err(|error| Error::io("sync", to, error))?;
+    put_mark(&**vfs, to)?;
     ManifestStore::start(Arc::clone(vfs), to, FileNumber(state.next_id), state).map(drop)
-}
-
-/// Removes the mark: from here on `to` is a database.
-fn finish(vfs: &dyn Vfs, to: &Path) -> Result<()> {
-    let mark = to.join(FileName::Repairing.to_string());
-    vfs.remove(&mark)
-        .map_err(|error| Error::io("remove", &mark, error))?;
-    vfs.sync_dir(to)
-        .map_err(|error| Error::io("sync", to, error))
 }

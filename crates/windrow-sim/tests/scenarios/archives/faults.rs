@@ -1,0 +1,106 @@
+//! Each operation of an archiving and of a restore to a state between backups fails in each way.
+
+use windrow::ErrorKind;
+use windrow::backup::RestoreTo;
+use windrow_sim::{SimDisk, SteppedRuntime};
+
+use super::{check_states, contents, history, open, restored, sequence, start, step};
+use crate::backups::faults::each_fault;
+use crate::backups::{RESTORED, backups, remove_all};
+use crate::common::{FOLDER, check_sound};
+
+#[test]
+fn after_a_failed_archiving_the_next_one_goes_on() {
+    let start = start();
+    start.db.archive(&start.backups).unwrap();
+    let mut states = history(&start.db, &start.backups, 0..10, 5);
+    step(&start.db, 10).unwrap();
+    states.insert(sequence(&start.db), contents(&start.db));
+    start.db.persist().unwrap();
+    let image = start.disk.image();
+    let mut failures = 0;
+    each_fault(|fault| {
+        let disk = SimDisk::from_image(image.clone());
+        let runtime = SteppedRuntime::new(2);
+        let db = open(&disk, &runtime, FOLDER).unwrap();
+        let own = backups(&disk, &runtime).unwrap();
+        disk.set_faults([fault]);
+        let archived = db.archive(&own);
+        let happened = !disk.fault_log().is_empty();
+        disk.set_faults([]);
+        if let Err(error) = &archived {
+            failures += 1;
+            assert!(happened, "{error}");
+        }
+        // The fault may have poisoned both.
+        drop((own, db));
+        let db = open(&disk, &runtime, FOLDER).unwrap();
+        let own = backups(&disk, &runtime).unwrap();
+        step(&db, 40).unwrap();
+        db.archive(&own).unwrap();
+        let check = own.verify(None).unwrap();
+        assert!(check.is_sound(), "{check:?} after {fault}");
+        let to = RestoreTo::Sequence(sequence(&db));
+        let newest = own.list().unwrap().last().unwrap().number;
+        let found = restored(&disk, &own, to, Some(newest)).unwrap();
+        assert!(found.1 == contents(&db), "{fault}");
+        let last = states.last_key_value().unwrap();
+        let to = RestoreTo::Sequence(*last.0);
+        match restored(&disk, &own, to, Some(1)) {
+            Ok(found) => assert!(found.1 == *last.1, "{fault}"),
+            // A new history has begun before the state was archived.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
+        }
+        check_sound(&db);
+        happened
+    });
+    assert!(failures > 60, "{failures}");
+    check_states(
+        &start.disk,
+        &start.backups,
+        &states
+            .iter()
+            .take(8)
+            .map(|(&at, it)| (at, it.clone()))
+            .collect(),
+    );
+}
+
+#[test]
+fn a_failed_restore_leaves_no_database_and_can_be_repeated() {
+    let start = start();
+    start.db.archive(&start.backups).unwrap();
+    let states = history(&start.db, &start.backups, 0..15, 15);
+    let (&number, state) = states.last_key_value().unwrap();
+    let to = RestoreTo::Sequence(number);
+    let image = start.disk.image();
+    let mut failures = 0;
+    each_fault(|fault| {
+        let disk = SimDisk::from_image(image.clone());
+        let own = backups(&disk, &start.runtime).unwrap();
+        disk.set_faults([fault]);
+        let made = own.restore_to(to, None, RESTORED);
+        let happened = !disk.fault_log().is_empty();
+        disk.set_faults([]);
+        if let Err(error) = made {
+            failures += 1;
+            assert!(happened, "{error}");
+            match open(&disk, &SteppedRuntime::new(2), RESTORED) {
+                // The last sync may fail after everything else.
+                Ok(db) => assert!(contents(&db) == *state, "{fault}"),
+                Err(error) => assert!(
+                    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corruption),
+                    "{error}"
+                ),
+            }
+            remove_all(&disk, RESTORED);
+            let found = restored(&disk, &own, to, None).unwrap();
+            assert!(found.1 == *state, "{fault}");
+        } else {
+            let db = open(&disk, &SteppedRuntime::new(2), RESTORED).unwrap();
+            assert!(contents(&db) == *state, "{fault}");
+        }
+        happened
+    });
+    assert!(failures > 50, "{failures}");
+}
