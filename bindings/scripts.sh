@@ -4,7 +4,7 @@
 # A script skips a check for what the machine lacks, and never for a failure of Windrow's own code. WINDROW_SKIPPED names a file that gets a line for each; .ci/run shows them at its end.
 
 script=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
-script=bindings/${script#"$root/bindings/"}
+script=${script#"$root/"}
 
 # skipped REASON: says that the script skips a check and goes on.
 skipped() {

@@ -99,6 +99,25 @@ pub struct LatencyStats {
 }
 
 impl LatencyStats {
+    /// The bounds of the histogram in [`Stats::to_prometheus`](crate::Stats::to_prometheus), in nanoseconds: powers of 4 from
+    /// 256 nanoseconds to 275 seconds. No bucket has times on both sides of one.
+    pub const BOUNDS_NANOS: [u64; 16] = {
+        let mut bounds = [256; 16];
+        let mut index = 1;
+        while index < bounds.len() {
+            bounds[index] = bounds[index - 1] * 4;
+            index += 1;
+        }
+        bounds
+    };
+
+    /// How many of the operations took less than `nanos` nanoseconds, which is one of the
+    /// [bounds](Self::BOUNDS_NANOS); for other numbers, those in the buckets that end below it.
+    pub fn count_below(&self, nanos: u64) -> u64 {
+        let below = self.buckets.iter().take_while(|(bound, _)| *bound < nanos);
+        below.map(|(_, count)| count).sum()
+    }
+
     /// The time that a fraction `quantile` of the operations did not exceed, in nanoseconds: 0.99 for the slowest of a
     /// hundred. It is at most a quarter too large. 0 if none was timed.
     pub fn quantile_nanos(&self, quantile: f64) -> u64 {

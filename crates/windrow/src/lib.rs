@@ -66,10 +66,10 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use compaction_filter::{Candidate, CompactionFilter, Decision, FilterError};
 pub use engine::{
-    ConsumerStats, JobStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, Near,
-    PausedFile, RepairReport, RepairedKeyspace, Scrub, ScrubDamage, ScrubProgress, ScrubReport,
-    StallStats, Stats, TableSummary, TableWriter, ValueFileReport, ValueFileStats, ValueFileUse,
-    ValueReferences, ValueRelocation, VerifyReport,
+    ConsumerStats, JobStats, KeyspaceStats, LevelStats, Loss, ManifestUse, MemoryUse, Metric,
+    MetricKind, Near, PausedFile, RepairReport, RepairedKeyspace, Sample, SampleValue, Scrub,
+    ScrubDamage, ScrubProgress, ScrubReport, StallStats, Stats, TableSummary, TableWriter,
+    ValueFileReport, ValueFileStats, ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener, EventValue};
 pub use latency::{LatencyStats, Operation};

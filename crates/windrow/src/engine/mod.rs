@@ -76,6 +76,7 @@ use crate::options::Options;
 use crate::table::OpenTables;
 use crate::value::OpenValues;
 
+pub use admin::metrics::{Metric, MetricKind, Sample, SampleValue};
 pub(crate) use admin::range_estimate::RangeEstimate;
 pub use admin::stats::{
     JobStats, KeyspaceStats, LevelStats, PausedFile, StallStats, Stats, ValueFileStats,

@@ -3,7 +3,7 @@
 //! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
 //! all remaining jobs run on other threads. So such calls also work without threads.
 //!
-//! The files: [`keyspaces`], [`stats`] and their text for [`prometheus`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint) and
+//! The files: [`keyspaces`], [`stats`], their [`metrics`] and the text of these for [`prometheus`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint) and
 //! [`backup`](self::backup) on top of [`held_files`].
 //!
 //! Concurrency: any thread may make any call.
@@ -12,6 +12,7 @@ mod backup;
 pub(super) mod checkpoint;
 mod held_files;
 mod keyspaces;
+pub(super) mod metrics;
 mod prometheus;
 pub(super) mod range_estimate;
 pub(super) mod stats;

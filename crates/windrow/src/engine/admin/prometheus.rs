@@ -2,34 +2,11 @@
 //!
 //! Concurrency: none; no state.
 
-mod metrics;
-
 use std::fmt::{Display, Write as _};
 
-use super::stats::{JobStats, KeyspaceStats, LevelStats, Stats};
-use crate::base::{LevelIoStats, LifetimeStats};
+use super::metrics::{Metric, MetricKind, Sample, SampleValue};
+use super::stats::Stats;
 use crate::latency::LatencyStats;
-use metrics::{
-    DATABASE, DISK_FULL, JOB_SECONDS, JOBS, KEYSPACE_READS, KEYSPACES, Kind, LEVEL_READS, LEVELS,
-    LIFETIME, LONGEST_STALL, MEMORY, Metric, OPENED, READ, STALL_SECONDS, STALLS, Split, WRITTEN,
-};
-
-/// The bounds of times, in nanoseconds: powers of 4 from 256 nanoseconds to 275 seconds. They are bounds of buckets.
-const BOUNDS: [u64; 16] = {
-    let mut bounds = [256; 16];
-    let mut index = 1;
-    while index < bounds.len() {
-        bounds[index] = bounds[index - 1] * 4;
-        index += 1;
-    }
-    bounds
-};
-
-/// Labels of a sample.
-type Labels<'a> = Vec<(&'static str, &'a str)>;
-
-/// Things of one kind, each with its labels.
-type All<'a, T> = Vec<(Labels<'a>, &'a T)>;
 
 impl Stats {
     /// All statistics in the text format of Prometheus, version 0.0.4. Counters begin at 0 with each open, as Prometheus
@@ -48,193 +25,66 @@ impl Stats {
     /// # }
     /// ```
     pub fn to_prometheus(&self) -> String {
-        let mut text = self.text_with(&self.opened, |level| &level.io_stats);
-        text.lifetime(&self.lifetime);
-        let database = [(Vec::new(), self)];
-        text.metrics(OPENED, &database);
-        text.split(&MEMORY, &[(Vec::new(), &self.memory)]);
-        let stalls = self.stalls.iter();
-        let stalls: All<'_, _> = stalls
-            .map(|stall| (vec![("cause", stall.cause.name())], stall))
-            .collect();
-        text.metrics(STALLS, &stalls);
-        text.metrics(&[STALL_SECONDS, LONGEST_STALL], &stalls);
-        let numbers = level_numbers(self);
-        text.metrics(KEYSPACE_READS, &keyspaces(self));
-        text.metrics(LEVEL_READS, &levels(self, &numbers));
-        let (levels, ids) = (job_levels(self), job_ids(self));
-        let jobs = self.jobs.iter().zip(levels.iter().zip(&ids));
-        let jobs: All<'_, _> = jobs
-            .map(|(job, (level, id))| (job_labels(job, level, id), job))
-            .collect();
-        text.metrics(&[JOB_SECONDS], &jobs);
-        text.metrics(JOBS, &jobs);
-        text.latencies(&self.latencies);
-        text.0
+        let mut text = Text::default();
+        self.for_each_sample(|sample| text.sample(sample));
+        text.text
     }
 
     /// As [`to_prometheus`](Self::to_prometheus), but its counters count since the database was created, and it lacks what a
     /// process counts only while it has the database open: for one look by a program that opens a database for that.
     pub fn to_prometheus_stored(&self) -> String {
-        let text = self.text_with(&self.lifetime, |level| &level.lifetime_io_stats);
-        text.0
-    }
-
-    /// The counters `done`, the present state, and the `io_stats` of each level.
-    fn text_with(&self, done: &LifetimeStats, io_stats: fn(&LevelStats) -> &LevelIoStats) -> Text {
-        let numbers = level_numbers(self);
-        let database = [(Vec::new(), self)];
-        let levels = levels(self, &numbers);
-        let io_stats: All<'_, _> = levels
-            .iter()
-            .map(|(labels, level)| (labels.clone(), io_stats(level)))
-            .collect();
         let mut text = Text::default();
-        text.metrics(LIFETIME, &[(Vec::new(), done)]);
-        text.metrics(DATABASE, &database);
-        text.metrics(&[DISK_FULL], &database);
-        text.metrics(KEYSPACES, &keyspaces(self));
-        text.metrics(LEVELS, &levels);
-        text.split(&WRITTEN, &io_stats);
-        text.split(&READ, &io_stats);
-        text
+        self.for_each_stored_sample(|sample| text.sample(sample));
+        text.text
     }
-}
-
-/// The numbers of all levels, as labels.
-fn level_numbers(stats: &Stats) -> Vec<String> {
-    let levels = stats.keyspaces.iter().map(|keyspace| keyspace.levels.len());
-    let most = levels.max().unwrap_or(0);
-    (0..most).map(|level| level.to_string()).collect()
-}
-
-/// The levels of all running jobs, as labels.
-fn job_levels(stats: &Stats) -> Vec<String> {
-    let levels = stats.jobs.iter().map(|job| job.level);
-    levels
-        .map(|level| level.map_or_else(String::new, |level| level.to_string()))
-        .collect()
-}
-
-/// A number for each running job. No two samples may have the same labels.
-fn job_ids(stats: &Stats) -> Vec<String> {
-    (1..=stats.jobs.len()).map(|id| id.to_string()).collect()
-}
-
-fn job_labels<'a>(job: &'a JobStats, level: &'a str, id: &'a str) -> Labels<'a> {
-    let purpose = job.purpose.unwrap_or_default();
-    let all = [
-        ("job", job.job),
-        ("keyspace", job.keyspace.as_str()),
-        ("level", level),
-        ("purpose", purpose),
-        ("number", id),
-    ];
-    let known = all.into_iter().filter(|(_, value)| !value.is_empty());
-    known.collect()
-}
-
-fn keyspaces(stats: &Stats) -> All<'_, KeyspaceStats> {
-    let keyspaces = stats.keyspaces.iter();
-    keyspaces
-        .map(|keyspace| (vec![("keyspace", keyspace.name.as_str())], keyspace))
-        .collect()
-}
-
-/// The levels of all keyspaces. `numbers` are their numbers as labels.
-fn levels<'a>(stats: &'a Stats, numbers: &'a [String]) -> All<'a, LevelStats> {
-    let mut all = Vec::new();
-    for (labels, keyspace) in keyspaces(stats) {
-        for (level, number) in keyspace.levels.iter().zip(numbers) {
-            let mut labels = labels.clone();
-            labels.push(("level", number));
-            all.push((labels, level));
-        }
-    }
-    all
 }
 
 /// The text so far.
 #[derive(Debug, Default)]
-struct Text(String);
+struct Text {
+    text: String,
+    /// The name of the last metric.
+    metric: String,
+}
 
 impl Text {
-    /// Each of `metrics` with a sample for each of `all`.
-    fn metrics<T>(&mut self, metrics: &[Metric<T>], all: &[(Labels<'_>, &T)]) {
-        for metric in metrics {
-            self.heading(metric.kind, metric.name, metric.help);
-            for (labels, of) in all {
-                self.sample(metric.name, labels, (metric.value)(of));
-            }
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let Sample { metric, labels, .. } = sample;
+        if metric.name != self.metric {
+            self.heading(metric);
+        }
+        match sample.value {
+            SampleValue::Number(value) => self.number(metric.name, labels, value),
+            SampleValue::Times(stats) => self.histogram(metric.name, labels, stats),
         }
     }
 
-    /// One metric with a sample for each part of each of `all`.
-    fn split<T>(&mut self, split: &Split<T>, all: &[(Labels<'_>, &T)]) {
-        self.heading(split.kind, split.name, split.help);
-        for (labels, of) in all {
-            for (part, value) in split.parts {
-                let mut labels = labels.clone();
-                labels.push((split.label, part));
-                self.sample(split.name, &labels, value(of));
-            }
-        }
-    }
-
-    /// What the database has done since it was created, as gauges.
-    fn lifetime(&mut self, lifetime: &LifetimeStats) {
-        for metric in LIFETIME {
-            let name = metric.name.trim_start_matches("windrow_");
-            let name = format!("windrow_lifetime_{}", name.trim_end_matches("_total"));
-            let help = format!("{} Since the database was created.", metric.help);
-            self.heading(Kind::Gauge, &name, &help);
-            self.sample(&name, &[], (metric.value)(lifetime));
-        }
-    }
-
-    /// The times of operations as a histogram, and the longest.
-    fn latencies(&mut self, all: &[LatencyStats]) {
-        let name = "windrow_operation_seconds";
-        let help = "How long operations took, since the open; of gets, commits, seeks and steps some were timed.";
-        self.heading(Kind::Histogram, name, help);
-        for stats in all {
-            let operation = ("operation", stats.operation.name());
-            for bound in BOUNDS {
-                let within = stats.buckets.iter().take_while(|(nanos, _)| *nanos < bound);
-                let count: u64 = within.map(|(_, count)| count).sum();
-                let seconds = (bound as f64 / 1e9).to_string();
-                let labels = [operation, ("le", seconds.as_str())];
-                self.sample(&format!("{name}_bucket"), &labels, count as f64);
-            }
-            let timed = stats.timed as f64;
-            let labels = [operation, ("le", "+Inf")];
-            self.sample(&format!("{name}_bucket"), &labels, timed);
-            self.sample(
-                &format!("{name}_sum"),
-                &[operation],
-                stats.nanos as f64 / 1e9,
-            );
-            self.sample(&format!("{name}_count"), &[operation], timed);
-        }
-        let name = "windrow_longest_operation_seconds";
-        self.heading(Kind::Gauge, name, "The longest of these operations.");
-        for stats in all {
-            let operation = ("operation", stats.operation.name());
-            self.sample(name, &[operation], stats.longest_nanos as f64 / 1e9);
-        }
-    }
-
-    fn heading(&mut self, kind: Kind, name: &str, help: &str) {
-        let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+    fn heading(&mut self, metric: &Metric<'_>) {
+        metric.name.clone_into(&mut self.metric);
+        let kind = match metric.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
+        let Metric { name, help, .. } = metric;
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], stats: &LatencyStats) {
+        let bucket = format!("{name}_bucket");
+        let timed = stats.timed as f64;
+        for bound in LatencyStats::BOUNDS_NANOS {
+            let seconds = (bound as f64 / 1e9).to_string();
+            let labels = [labels, &[("le", seconds.as_str())]].concat();
+            self.number(&bucket, &labels, stats.count_below(bound) as f64);
+        }
+        self.number(&bucket, &[labels, &[("le", "+Inf")]].concat(), timed);
+        self.number(&format!("{name}_sum"), labels, stats.nanos as f64 / 1e9);
+        self.number(&format!("{name}_count"), labels, timed);
+    }
+
+    fn number(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<_> = labels
             .iter()
             .map(|(label, text)| format!("{label}=\"{}\"", escape(text)))
@@ -248,7 +98,7 @@ impl Text {
 
     fn line(&mut self, line: impl Display) {
         // A string takes everything.
-        writeln!(self.0, "{line}").ok();
+        writeln!(self.text, "{line}").ok();
     }
 }
 
