@@ -13,6 +13,7 @@ mod consumers;
 mod copies;
 mod events;
 mod followers;
+mod tasks;
 
 use std::path::Path;
 use std::sync::Arc;

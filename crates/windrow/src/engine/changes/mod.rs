@@ -4,7 +4,8 @@
 //! - [`look`]: how far a feed may read, and the names of keyspaces.
 //! - [`committed`]: a batch as it was written, with values in the place of pointers.
 //! - [`consumers`]: named consumers, their places, and the logs that are kept for them.
-//! - [`notice`]: the wake-up of readers that wait for the next commit.
+//! - [`notice`]: the wake-up of threads that wait for the next commit.
+//! - [`tasks`]: the tasks that wait for the next change, and the thread that wakes them.
 //!
 //! Invariants:
 //! - I1: A feed gives out every change from its beginning on once, in the commit order, or an error. It never leaves a gap.
@@ -22,7 +23,10 @@ mod committed;
 mod consumers;
 mod feed;
 mod look;
+#[cfg(all(test, loom))]
+mod models;
 mod notice;
+mod tasks;
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
@@ -32,3 +36,4 @@ pub use consumers::ConsumerStats;
 pub(super) use consumers::present;
 pub(crate) use feed::ChangeFeed;
 pub(crate) use notice::CommitNotice;
+pub(crate) use tasks::PendingTasks;
