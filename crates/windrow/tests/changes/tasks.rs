@@ -181,11 +181,12 @@ fn tasks_see_what_concurrent_writers_commit() {
 
 #[test]
 fn every_kind_of_change_wakes_a_task() {
+    type Step = (&'static str, fn(&Db));
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let consumer = db.consumer("c").unwrap();
     let mut changes = consumer.changes().unwrap();
-    let steps: [(&str, fn(&Db)); 6] = [
+    let steps: [Step; 6] = [
         ("created", |db| drop(db.keyspace("k").unwrap())),
         ("written", write),
         ("loaded", |db| {
@@ -193,7 +194,7 @@ fn every_kind_of_change_wakes_a_task() {
             db.keyspace("k").unwrap().bulk_load(entries).unwrap();
         }),
         ("renamed", |db| {
-            db.keyspace("k").unwrap().rename("l").unwrap()
+            db.keyspace("k").unwrap().rename("l").unwrap();
         }),
         ("dropped", |db| db.drop_keyspace("l").unwrap()),
         ("closed", |db| db.clone().close().unwrap()),
