@@ -228,8 +228,9 @@ impl Changes {
     /// A poll reads files and syncs the log, so it may block as long as the device takes; it never waits for a commit. A task
     /// that must not block takes a thread of its runtime for blocking work. The first poll without a change starts a thread
     /// of the database, which sleeps while no task waits. That thread wakes tasks, so a waker may take its time, but delays
-    /// others. It may call the database and close it, and a panic in it is caught. A close waits for a waker that is being
-    /// called. A poisoned database, and a consumer that falls behind or is removed, wake a task after a second at the latest.
+    /// others. It may call the database and close it, and a panic in it is caught. Another close waits for a waker that is
+    /// being called. A poisoned database, and a consumer that falls behind or is removed, wake a task after a second at the
+    /// latest.
     ///
     /// ```
     /// use std::future::poll_fn;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
@@ -333,6 +333,64 @@ fn a_close_waits_for_no_task() {
         db.close().unwrap();
         assert_eq!(task.join().unwrap(), ErrorKind::Closed);
     });
+}
+
+#[test]
+fn a_feed_ends_and_its_database_closes_while_its_waker_is_called() {
+    let (_folder, db, mut changes) = begun();
+    let (begins, begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let (sender, found) = mpsc::channel();
+    let called = db.clone();
+    let waker = calling(move || {
+        begins.send(()).unwrap();
+        may_go_on.recv().unwrap();
+        let refused = called.keyspace("k").unwrap_err();
+        sender.send(refused.kind()).unwrap();
+    });
+    pend(&mut changes, &waker);
+    write(&db);
+    begun.recv().unwrap();
+    drop(changes);
+    let closes = {
+        let db = db.clone();
+        thread::spawn(move || db.close())
+    };
+    while db.keyspace("k").is_ok() {
+        thread::yield_now();
+    }
+    go_on.send(()).unwrap();
+    closes.join().unwrap().unwrap();
+    assert_eq!(found.recv().unwrap(), ErrorKind::Closed);
+}
+
+#[test]
+fn wakers_of_two_databases_close_each_other() {
+    let opened = [begun(), begun()];
+    let handles = opened.each_ref().map(|(_, db, _)| db.clone());
+    let both_are_called = Arc::new(Barrier::new(2));
+    let (sender, closed) = mpsc::channel();
+    let [first, second] = &handles;
+    let mut feeds = Vec::new();
+    for ((folder, db, mut changes), other) in opened.into_iter().zip([second, first]) {
+        let (barrier, sender) = (Arc::clone(&both_are_called), sender.clone());
+        let other = other.clone();
+        let waker = calling(move || {
+            barrier.wait();
+            other.close().unwrap();
+            sender.send(()).unwrap();
+        });
+        pend(&mut changes, &waker);
+        feeds.push((changes, folder));
+        write(&db);
+    }
+    for _ in &feeds {
+        closed.recv().unwrap();
+    }
+    for (changes, _) in &mut feeds {
+        let error = block_on(next(changes)).unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+    }
 }
 
 #[test]

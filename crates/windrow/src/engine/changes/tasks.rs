@@ -158,7 +158,7 @@ impl PendingTasks {
         due.collect()
     }
 
-    /// Ends the thread, and waits for it unless it calls this.
+    /// Ends the thread, and waits for it unless a waker calls this, of whatever database.
     pub(super) fn end(&self) {
         self.state.lock().has_ended = true;
         self.changed.notify_all();
