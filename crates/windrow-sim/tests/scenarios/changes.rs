@@ -2,11 +2,12 @@
 //! was acknowledged stays.
 //!
 //! [`crashes`] lets the power fail and operations fail, [`reads`] fails reads and damages logs, [`bounds`] lets consumers fall
-//! behind.
+//! behind. [`tasks`] polls.
 
 mod bounds;
 mod crashes;
 mod reads;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

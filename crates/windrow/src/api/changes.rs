@@ -4,10 +4,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::{BatchEntries, Db};
-use crate::base::{Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::engine::{ChangeFeed, CommittedBatch, CommittedChange, ConsumerStats, Handle};
 use crate::log::batch::BatchReader;
 use crate::log::portable_batch;
@@ -60,8 +61,11 @@ pub struct ChangeBatch(CommittedBatch);
 /// It gives out each change once, as soon as it is visible, and makes it durable before: what a consumer has seen is never
 /// lost here. It ends with the handle that it came from, which it keeps open.
 pub struct Changes {
-    handle: Arc<Handle>,
+    /// Before the handle, whose drop may close the database: a closing database wakes no task that is gone.
     feed: ChangeFeed,
+    handle: Arc<Handle>,
+    /// Whether tasks get no change any more.
+    has_ended: bool,
 }
 
 /// A named consumer of the changes of a database, whose place survives.
@@ -194,8 +198,9 @@ impl Consumer {
 impl Changes {
     fn new(handle: &Arc<Handle>, feed: ChangeFeed) -> Self {
         Self {
-            handle: Arc::clone(handle),
             feed,
+            handle: Arc::clone(handle),
+            has_ended: false,
         }
     }
 
@@ -212,10 +217,93 @@ impl Changes {
         Ok(change.map(Change::new))
     }
 
+    /// The next change, for asynchronous code. Without one, the task of `context` is woken once this has an answer. Each poll
+    /// replaces the task that is woken; a drop forgets it.
+    ///
+    /// It answers as [`next`](Self::next), with two more rules, so that
+    /// `futures::stream::poll_fn(|context| changes.poll_change(context))` is a `Stream`. Behind an error that lasts
+    /// (`Closed`, `Poisoned`, `FellBehind`, `NotFound`) comes the end, `None`; behind another one the same change is tried
+    /// again. In a database that is open for reading the end comes behind the last change.
+    ///
+    /// A poll reads files and syncs the log, so it may block as long as the device takes; it never waits for a commit. A task
+    /// that must not block takes a thread of its runtime for blocking work. The first poll without a change starts a thread
+    /// of the database, which sleeps while no task waits. That thread wakes tasks, so a waker may take its time, but delays
+    /// others. It may call the database and close it, and a panic in it is caught. Another close waits for a waker that is
+    /// being called. A poisoned database, and a consumer that falls behind or is removed, wake a task after a second at the
+    /// latest.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use windrow::{Change, Changes, Db, Options, Result};
+    ///
+    /// /// The next batch with a write to `keyspace`, once there is one.
+    /// async fn next_write(changes: &mut Changes, keyspace: &str) -> Result<Option<Change>> {
+    ///     while let Some(change) = poll_fn(|context| changes.poll_change(context)).await {
+    ///         let change = change?;
+    ///         if let Change::Batch(batch) = &change
+    ///             && batch.iter().any(|write| &*write.keyspace == keyspace)
+    ///         {
+    ///             return Ok(Some(change));
+    ///         }
+    ///     }
+    ///     Ok(None)
+    /// }
+    ///
+    /// # fn main() -> Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # struct Unpark(std::thread::Thread);
+    /// # impl std::task::Wake for Unpark {
+    /// #     fn wake(self: std::sync::Arc<Self>) {
+    /// #         self.0.unpark();
+    /// #     }
+    /// # }
+    /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
+    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     loop {
+    /// #         let mut context = std::task::Context::from_waker(&waker);
+    /// #         match future.as_mut().poll(&mut context) {
+    /// #             std::task::Poll::Ready(answer) => return answer,
+    /// #             std::task::Poll::Pending => std::thread::park(),
+    /// #         }
+    /// #     }
+    /// # }
+    /// let db = Db::open(folder.path(), Options::default())?;
+    /// let mut changes = db.changes(1)?;
+    /// let users = db.keyspace("users")?;
+    /// let writer = std::thread::spawn(move || users.insert("ada", "mathematician"));
+    /// // `block_on` of any runtime.
+    /// assert!(block_on(next_write(&mut changes, "users"))?.is_some());
+    /// # writer.join().unwrap()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`next`](Self::next); `Io` if the system allows no more threads.
+    pub fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Change>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let polled = self.handle.poll_change(&mut self.feed, context.waker());
+        self.has_ended = match &polled {
+            Poll::Ready(Some(Err(error))) => lasts(error),
+            Poll::Ready(answer) => answer.is_none(),
+            Poll::Pending => false,
+        };
+        polled.map(|answer| answer.map(|change| change.map(Change::new)))
+    }
+
     /// Every change before this sequence number was given out, or was before the beginning.
     pub fn position(&self) -> SequenceNumber {
         self.feed.position()
     }
+}
+
+/// Whether a feed that has met `error` gets no further.
+fn lasts(error: &Error) -> bool {
+    use ErrorKind::{Closed, FellBehind, NotFound, Poisoned};
+    matches!(error.kind(), Closed | FellBehind | NotFound | Poisoned)
 }
 
 impl Change {

@@ -2,13 +2,15 @@
 //!
 //! Concurrency: a close holds the lock of `open`, so each further call waits and gets the same outcome. A close waits
 //! for all jobs. So what a job calls cannot close: a listener, a compaction filter, a merge operator. A job in which one
-//! of these drops the last handle closes the database after its own end.
+//! of these drops the last handle closes the database after its own end. A task that waits for changes is woken at the begin of
+//! the close, and the thread that wakes tasks ends behind it, so a waker may close.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
-use super::changes::CommitNotice;
+use super::changes::{ChangeFeed, CommitNotice, CommittedChange, PendingTasks};
 use super::commit::{BegunPoint, Commits};
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
@@ -248,7 +250,18 @@ impl Handle {
             Err(error) => Err(error.duplicate()),
         };
         *open = Open::No(outcome);
+        drop(open);
+        self.engine.end_tasks();
         reported
+    }
+
+    /// As [`Engine::poll_change`].
+    pub(crate) fn poll_change(
+        &self,
+        feed: &mut ChangeFeed,
+        waker: &Waker,
+    ) -> Poll<Option<Result<CommittedChange>>> {
+        self.engine.poll_change(feed, waker)
     }
 }
 
@@ -318,6 +331,7 @@ impl Engine {
             chain: opened.chain,
             commits: Commits::new(opened.last_sequence),
             notice: CommitNotice::default(),
+            tasks: Arc::<PendingTasks>::default(),
             given_out: AtomicU64::new(0),
             visible: AtomicU64::new(opened.last_sequence),
             snapshots: Arc::<Snapshots>::default(),
@@ -397,8 +411,14 @@ impl Engine {
     pub(super) fn end_if_left(&self) {
         let left = self.left.lock().take();
         if let Some(open) = left {
-            drop(self.end(open));
+            self.end_unwatched(open);
         }
+    }
+
+    /// Closes the database where no caller can receive an error. Writes that are not durable were never promised to be.
+    fn end_unwatched(&self, open: Resources) {
+        drop(self.end(open));
+        self.end_tasks();
     }
 }
 
@@ -411,8 +431,7 @@ impl Drop for Handle {
         if self.engine.signal.runs_here() {
             *self.engine.left.lock() = Some(resources);
         } else {
-            // No caller can receive an error here. Writes that are not durable were never promised to be.
-            drop(self.engine.end(resources));
+            self.engine.end_unwatched(resources);
         }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) use transaction::{
 };
 
 use catalog::Catalog;
-use changes::CommitNotice;
+use changes::{CommitNotice, PendingTasks};
 use commit::BegunPoint;
 use commit::Commits;
 use commit::wal::WalChain;
@@ -137,6 +137,7 @@ pub(crate) struct Engine {
     chain: WalChain,
     commits: Commits,
     notice: CommitNotice,
+    tasks: Arc<PendingTasks>,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     /// What a feed of changes has given out or may give out is durable up to here.

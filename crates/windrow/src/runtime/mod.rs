@@ -24,7 +24,8 @@ pub trait Work: Send + Sync {
     fn wait(&self) -> bool;
 }
 
-/// Running workers; dropping it joins them. The owner first makes [`Work::wait`] return false.
+/// Running workers; dropping it joins them, unless a worker drops it, of whatever owner: then they end by themselves. The
+/// owner first makes [`Work::wait`] return false.
 pub trait Workers: Send + Sync + Debug {}
 
 /// Threads, clock and randomness.

@@ -1,8 +1,8 @@
 //! The real runtime: operating-system threads and the monotonic clock.
 //!
-//! Concurrency: threads share the clock and the random numbers without a lock. Dropping the workers
-//! joins them, except a worker that itself drops the last owner of the database: a thread cannot join
-//! itself.
+//! Concurrency: threads share the clock and the random numbers without a lock. Dropping the workers joins them, unless a
+//! worker drops them: it cannot join itself, and of two databases whose workers close each other, each would wait for the
+//! other for ever.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,11 +11,18 @@
 
 use super::{Runtime, Work, Workers};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::thread_local;
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+thread_local! {
+    /// Whether this thread is a worker, of any database.
+    static IS_WORKER: Cell<bool> = Cell::new(false);
+}
 
 /// Threads of the operating system.
 #[derive(Debug)]
@@ -64,6 +71,7 @@ impl Runtime for Threads {
             let worker = thread::Builder::new()
                 .name(format!("windrow-{index}"))
                 .spawn(move || {
+                    IS_WORKER.with(|is_worker| is_worker.set(true));
                     while work.wait() {
                         work.run_one();
                     }
@@ -82,7 +90,7 @@ impl Runtime for Threads {
     }
 }
 
-/// Threads that are joined on drop.
+/// Threads that are joined on drop, outside of workers.
 #[derive(Debug)]
 struct ThreadWorkers(Vec<thread::JoinHandle<()>>);
 
@@ -90,12 +98,12 @@ impl Workers for ThreadWorkers {}
 
 impl Drop for ThreadWorkers {
     fn drop(&mut self) {
-        let current = thread::current().id();
+        if IS_WORKER.with(Cell::get) {
+            return;
+        }
         for worker in self.0.drain(..) {
-            if worker.thread().id() != current {
-                // A job that panicked was caught and reported by the engine.
-                drop(worker.join());
-            }
+            // A job that panicked was caught and reported by the engine.
+            drop(worker.join());
         }
     }
 }

@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests count files and run threads beside the database"
+    clippy::disallowed_types,
+    reason = "the tests count files, and run threads and tasks beside the database"
 )]
 
 mod batches;
@@ -13,6 +14,7 @@ mod consumers;
 mod copies;
 mod events;
 mod followers;
+mod tasks;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -6,10 +6,13 @@
 //!
 //! Concurrency: one user. Logs may be closed, kept and removed meanwhile.
 
+use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use super::committed::{CommittedChange, LogRecord, not_kept};
 use super::look::Look;
+use super::tasks::Registration;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::engine::Engine;
@@ -18,9 +21,6 @@ use crate::log::batch;
 use crate::log::{LogReader, WalHeader};
 use crate::manifest::names::FileName;
 
-/// A waiting feed looks again after this time: a poisoned database notifies nobody, nor does a consumer that falls behind.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The capacity that a feed keeps after a large record.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
@@ -28,11 +28,13 @@ const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct ChangeFeed {
     /// The consumer that holds the changes, if there is one.
-    consumer: Option<String>,
+    consumer: Option<Arc<str>>,
     /// The sequence number behind the last change.
     next: SequenceNumber,
     look: Look,
     log: Option<OpenLog>,
+    /// Since a poll that has found no change.
+    task: Option<Registration>,
 }
 
 /// The log that is read.
@@ -76,10 +78,11 @@ impl Engine {
             )));
         }
         let mut feed = ChangeFeed {
-            consumer: consumer.map(str::to_owned),
+            consumer: consumer.map(Arc::from),
             next: from.max(1),
             look: Look::default(),
             log: None,
+            task: None,
         };
         if feed.next <= newest {
             feed.log = Some(self.open_log_of(feed.next)?);
@@ -107,11 +110,56 @@ impl Engine {
             if left.is_zero() {
                 return Ok(None);
             }
-            let is_news =
-                || self.visible.load(Ordering::Acquire) >= feed.next || self.check_open().is_err();
             let pass = || self.commits.pass();
-            self.notice.wait(left.min(POLL_INTERVAL), pass, is_news);
+            self.notice.wait(left, pass, || self.has_news(feed.next));
         }
+    }
+
+    /// The next change of `feed`, for a task. Without one, `waker` is called once there may be one. `None` in a database
+    /// that is open for reading, where no other change will come.
+    ///
+    /// # Errors
+    /// As [`next_change`](Self::next_change); `Io` if the system allows no more threads.
+    pub(crate) fn poll_change(
+        self: &Arc<Self>,
+        feed: &mut ChangeFeed,
+        waker: &Waker,
+    ) -> Poll<Option<Result<CommittedChange>>> {
+        let polled = self.try_poll_change(feed, waker);
+        if !matches!(polled, Ok(Poll::Pending)) {
+            feed.task = None;
+        }
+        match polled {
+            Ok(polled) => polled.map(|change| change.map(Ok)),
+            Err(error) => Poll::Ready(Some(Err(error))),
+        }
+    }
+
+    fn try_poll_change(
+        self: &Arc<Self>,
+        feed: &mut ChangeFeed,
+        waker: &Waker,
+    ) -> Result<Poll<Option<CommittedChange>>> {
+        loop {
+            if let Some(change) = self.try_next_change(feed)? {
+                return Ok(Poll::Ready(Some(change)));
+            }
+            if self.is_read_only() {
+                return Ok(Poll::Ready(None));
+            }
+            self.start_waking()?;
+            let new = || Registration::new(&self.tasks);
+            let task = feed.task.get_or_insert_with(new);
+            let has_news = |next| self.has_news(next);
+            if !task.register(feed.next, feed.consumer.as_ref(), waker, has_news) {
+                return Ok(Poll::Pending);
+            }
+        }
+    }
+
+    /// Whether a feed need not wait for the change `next`.
+    pub(super) fn has_news(&self, next: SequenceNumber) -> bool {
+        self.visible.load(Ordering::Acquire) >= next || self.check_open().is_err()
     }
 
     /// The next change of `feed`, if it is visible.

@@ -84,7 +84,7 @@ impl Engine {
 }
 
 /// Checks that the consumer `name` holds every change from `next` on.
-fn check_holds(name: &str, changes: &ChangeState, next: SequenceNumber) -> Result<()> {
+pub(super) fn check_holds(name: &str, changes: &ChangeState, next: SequenceNumber) -> Result<()> {
     let known = changes.consumers.get(name);
     let known = known.ok_or_else(|| no_consumer(name))?;
     if known.is_behind {

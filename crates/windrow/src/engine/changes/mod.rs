@@ -5,7 +5,8 @@
 //! - [`committed`]: a batch as it was written, with values in the place of pointers.
 //! - [`logged`]: a record as it was logged, in the form of an archive.
 //! - [`consumers`]: named consumers, their places, and the logs that are kept for them.
-//! - [`notice`]: the wake-up of readers that wait for the next commit.
+//! - [`notice`]: the wake-up of threads that wait for the next commit.
+//! - [`tasks`]: the tasks that wait for the next change, and the thread that wakes them.
 //!
 //! Invariants:
 //! - I1: A feed gives out every change from its beginning on once, in the commit order, or an error. It never leaves a gap.
@@ -24,7 +25,10 @@ mod consumers;
 mod feed;
 mod logged;
 mod look;
+#[cfg(all(test, loom))]
+mod models;
 mod notice;
+mod tasks;
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests;
@@ -35,3 +39,4 @@ pub(super) use consumers::present;
 pub(crate) use feed::ChangeFeed;
 pub(super) use logged::{Logged, LoggedBody};
 pub(crate) use notice::CommitNotice;
+pub(crate) use tasks::PendingTasks;

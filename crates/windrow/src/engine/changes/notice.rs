@@ -11,6 +11,9 @@ use std::time::Duration;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Condvar, Mutex};
 
+/// A waiting thread looks again after this time: a poisoned database notifies nobody, nor does a consumer that falls behind.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Notifies waiting threads of commits.
 #[derive(Debug, Default)]
 pub(crate) struct CommitNotice {
@@ -35,14 +38,14 @@ impl CommitNotice {
         self.changed.notify_all();
     }
 
-    /// Blocks until a notification, or for `timeout`, unless there `is_news` already. `pass` takes and releases the
-    /// lock that every commit takes after its publication.
+    /// Blocks until a notification, or for `timeout`, unless there `is_news` already. It may end early. `pass` takes and
+    /// releases the lock that every commit takes after its publication.
     pub(crate) fn wait(&self, timeout: Duration, pass: impl FnOnce(), is_news: impl Fn() -> bool) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         pass();
         let guard = self.lock.lock();
         if !is_news() {
-            drop(self.changed.wait_timeout(guard, timeout));
+            drop(self.changed.wait_timeout(guard, timeout.min(LOOK_INTERVAL)));
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }

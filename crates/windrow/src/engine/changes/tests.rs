@@ -1,6 +1,9 @@
-//! Steps of consumers that tests from outside cannot put between two others.
+//! Steps of consumers and tasks that tests from outside cannot put between two others.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::{Poll, Wake};
 use std::time::Duration;
 
 use crate::base::sync::atomic::Ordering;
@@ -114,4 +117,29 @@ fn a_log_that_was_let_go_before_it_leaves_the_chain_is_not_kept() {
     let error = engine.changes(1, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::FellBehind, "{error}");
     assert!(engine.scrub(&Scrub::default()).unwrap().is_sound());
+}
+
+/// The thread that wakes tasks looks for a poison, which notifies nobody.
+#[test]
+fn a_poisoned_database_wakes_its_tasks() {
+    struct Alarm(mpsc::Sender<()>);
+
+    impl Wake for Alarm {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).unwrap();
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let handle = open(folder.path());
+    let mut feed = handle.engine().changes(1, None).unwrap();
+    let (called, calls) = mpsc::channel();
+    let waker = Arc::new(Alarm(called)).into();
+    assert!(handle.poll_change(&mut feed, &waker).is_pending());
+    handle.engine().poison.set(&Error::closed());
+    calls.recv().unwrap();
+    let Poll::Ready(Some(Err(error))) = handle.poll_change(&mut feed, &waker) else {
+        unreachable!("the database is poisoned");
+    };
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
 }
