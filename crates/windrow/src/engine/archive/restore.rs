@@ -243,7 +243,7 @@ impl Engine {
         };
         let defined = Edit { records };
         state.apply(&defined).map_err(contradiction)?;
-        let creating = self.creating.lock();
+        let creating = self.begin_creating();
         for (&id, keyspace) in &state.keyspaces {
             let keyspaces = self.keyspaces.load_full();
             if keyspaces.iter().any(|it| it.id() == id) {

@@ -219,7 +219,7 @@ impl Engine {
         })
     }
 
-    /// Makes a point that was begun, and tells who waits for it.
+    /// Makes a point that was begun, and notes how it has ended.
     pub(in crate::engine) fn make_point(&self, point: Point) -> Result<()> {
         let made = self.flush_point(&point, |_| Ok(()));
         point.outcome.end(match &made {
