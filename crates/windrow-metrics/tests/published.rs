@@ -5,8 +5,15 @@
     clippy::disallowed_types,
     reason = "the listener of a test keeps what it gets"
 )]
+#![expect(
+    clippy::float_cmp,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what was passed on is equal, and nanoseconds are whole numbers"
+)]
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use metrics::{Key, Unit, with_local_recorder};
@@ -89,7 +96,7 @@ impl Recorded {
             let sample = written(&key, &[]);
             match value {
                 DebugValue::Counter(more) => {
-                    *self.numbers.entry(sample).or_default() += more as f64
+                    *self.numbers.entry(sample).or_default() += more as f64;
                 }
                 DebugValue::Gauge(value) => {
                     self.numbers.insert(sample, value.into_inner());
@@ -324,7 +331,7 @@ fn expected_labels(event: &Event) -> String {
                 EventValue::Text(text) => text.to_owned(),
                 other => other.to_string(),
             };
-            labels += &format!(",{name}=\"{text}\"");
+            write!(labels, ",{name}=\"{text}\"").unwrap();
         }
     }
     labels

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 thread_local! {
     /// Whether this thread is a worker, of any database.
-    static IS_WORKER: Cell<bool> = Cell::new(false);
+    static IS_WORKER: Cell<bool> = Cell::default();
 }
 
 /// Threads of the operating system.

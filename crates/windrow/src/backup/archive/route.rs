@@ -147,12 +147,12 @@ pub(crate) fn check_base(
 }
 
 /// The stretches from the place of the binding of `base` on. They have the change `to`.
-fn chain_of<'a>(
-    histories: &'a Histories,
+fn chain_of(
+    histories: &Histories,
     base: Base,
     binding: Binding,
     to: SequenceNumber,
-) -> Result<&'a [StretchName]> {
+) -> Result<&[StretchName]> {
     let chain = histories.chain(binding.history, binding.place + 1)?;
     let end = chain.last().map_or(binding.place, |name| name.last);
     if end >= to {

@@ -78,7 +78,7 @@ impl Stretch {
 
     /// # Errors
     /// `Corruption` that names the stretch and a piece that is not there.
-    pub(super) fn check_whole(&self, objects: &Objects) -> Result<()> {
+    pub(crate) fn check_whole(&self, objects: &Objects) -> Result<()> {
         let checked = objects.check_pieces(self.pieces.iter().copied());
         checked.map_err(|error| of_stretch(self.name, error))
     }
@@ -238,6 +238,9 @@ pub(crate) fn read(store: &dyn BackupStore, name: StretchName) -> Result<Stretch
     read().map_err(|error| of_stretch(name, error))
 }
 
+/// What gets each item with its first and its last sequence number. It returns whether it wants more.
+type Visit<'a> = dyn FnMut(&Item<'_>, SequenceNumber, Option<SequenceNumber>) -> Result<bool> + 'a;
+
 /// Gives `visit` each item of `stretch` with its first and its last sequence number, which an item without one does not
 /// have, until it returns false. One piece at a time is in memory. Returns whether all items were visited.
 ///
@@ -247,7 +250,7 @@ pub(crate) fn each_item(
     store: &dyn BackupStore,
     stretch: &Stretch,
     meter: &mut Meter<'_>,
-    visit: &mut dyn FnMut(&Item<'_>, SequenceNumber, Option<SequenceNumber>) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<bool> {
     let name = stretch.name;
     let mut next = name.first;

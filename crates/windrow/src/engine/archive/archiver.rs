@@ -164,7 +164,8 @@ impl Engine {
         let all = Histories::new(objects);
         for &name in all.of(history).iter().filter(|name| name.last > place) {
             let stretch = read(store.store, name)?;
-            if !self.has_records(&mut feed, &stretch)? {
+            // One that lacks a piece is not continued: its changes are in the next backup.
+            if stretch.check_whole(objects).is_err() || !self.has_records(&mut feed, &stretch)? {
                 return Ok(None);
             }
         }
