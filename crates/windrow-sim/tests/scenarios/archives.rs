@@ -414,9 +414,9 @@ fn a_purge_keeps_the_changes_behind_each_backup_that_stays() {
     // In the middle: nothing of the archive goes.
     let purged = backups.purge(Purge::Backup(3)).unwrap();
     assert_eq!(purged.stretches, 0);
-    parts
-        .iter()
-        .for_each(|states| check_states(&disk, &backups, states));
+    for states in &parts {
+        check_states(&disk, &backups, states);
+    }
     let purged = backups.purge(Purge::KeepNewest(2)).unwrap();
     assert_eq!(purged.backups, [1, 2]);
     assert!(purged.stretches > 5 && purged.pieces > 5, "{purged:?}");

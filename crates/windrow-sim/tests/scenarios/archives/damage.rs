@@ -52,7 +52,10 @@ fn pieces(disk: &SimDisk) -> Vec<PathBuf> {
     let mut found = files(disk, BACKUPS);
     found.retain(|path| {
         let name = name(path);
-        let Some((digits, _)) = name.split_once('-').filter(|_| name.ends_with(".piece")) else {
+        let Some((digits, _)) = name
+            .strip_suffix(".piece")
+            .and_then(|piece| piece.split_once('-'))
+        else {
             return false;
         };
         let checksum = u128::from_str_radix(digits, 16).unwrap().to_le_bytes();

@@ -239,6 +239,8 @@ fn a_chain_ends_at_a_gap_and_overlaps_are_refused() {
 
 #[test]
 fn states_without_their_changes_are_known() {
+    type Case<'a> = (&'a [Note], &'a [(u64, Option<u64>)]);
+
     let keyspace = KeyspaceId(2);
     let left_out = |first, last| Note::LeftOut {
         keyspace,
@@ -250,7 +252,7 @@ fn states_without_their_changes_are_known() {
         keyspace: KeyspaceId(3),
         sequence: 25,
     };
-    let cases: [(&[Note], &[(u64, Option<u64>)]); 8] = [
+    let cases: [Case<'_>; 8] = [
         (&[], &[]),
         (&[Note::TablesAdded(20)], &[(20, None)]),
         (&[Note::TablesAdded(10)], &[]),
