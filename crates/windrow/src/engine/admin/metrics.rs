@@ -37,12 +37,14 @@ impl Stats {
     /// db.keyspace("planets")?.insert("earth", "one moon")?;
     /// let mut memtables = Vec::new();
     /// db.stats().for_each_sample(|sample| {
+    ///     let windrow::SampleValue::Number(number) = sample.value else {
+    ///         return;
+    ///     };
     ///     if sample.metric.name == "windrow_memtable_entries" {
-    ///         memtables.push((sample.labels[0].1.to_owned(), sample.value));
+    ///         memtables.push((sample.labels[0].1.to_owned(), number));
     ///     }
     /// });
-    /// let one = windrow::SampleValue::Number(1.0);
-    /// assert_eq!(memtables, [("planets".to_owned(), one)]);
+    /// assert_eq!(memtables, [("planets".to_owned(), 1.0)]);
     /// # Ok(())
     /// # }
     /// ```
