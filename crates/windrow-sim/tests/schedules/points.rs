@@ -63,6 +63,27 @@ fn a_point_that_was_begun_has_nothing_that_came_later() {
 }
 
 #[test]
+fn a_close_beside_points_ends() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = open(&disk);
+        let threads = [0, 1, 2].map(|number| {
+            let db = bank.db.clone();
+            thread::spawn(move || match number {
+                // Each may come behind the close.
+                0 => drop(db.persist()),
+                1 => drop(db.begin_persist()),
+                _ => drop(db.keyspace("new")),
+            })
+        });
+        bank.db.clone().close().unwrap();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_point_beside_writers_is_a_prefix_of_their_commits() {
     explore(|| {
         let disk = SimDisk::new();

@@ -491,7 +491,7 @@ impl Db {
     /// thread does the flushes and syncs. The writes that count are those before a moment during the call; later ones do not.
     /// Until it has ended, other flushes, loads and changes of keyspaces wait, and so does the next persist.
     ///
-    /// A [`close`](Self::close) does not wait for it, and then the persist before counts. With a log it has ended on return.
+    /// A [`close`](Self::close) may come before it, and then the persist before counts. With a log it has ended on return.
     ///
     /// # Errors
     /// As [`persist`](Self::persist), but that of a flush comes from [`PendingPersist::wait`].

@@ -1,6 +1,6 @@
 //! A persist that goes on while its caller writes on.
 //!
-//! Owns nothing but the outcome. Concurrency: any thread.
+//! Owns the outcome, and keeps the database open as a handle does. Concurrency: any thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::base::Result;
 use crate::engine::{Handle, PendingPoint};
 
-/// What [`Db::begin_persist`](super::Db::begin_persist) has begun. It goes on if this is dropped.
+/// What [`Db::begin_persist`](super::Db::begin_persist) has begun. It goes on if this is dropped, while the
+/// database is open: this counts as a handle of it.
 pub struct PendingPersist {
     handle: Arc<Handle>,
     point: PendingPoint,

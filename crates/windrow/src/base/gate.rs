@@ -3,6 +3,7 @@
 //! Concurrency: any number of threads; one has the gate at a time. Who waits has no place in a line.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::sync::{Condvar, Mutex};
 
@@ -10,19 +11,28 @@ use super::sync::{Condvar, Mutex};
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_taken: Mutex<bool>,
-    released: Condvar,
+    changed: Condvar,
 }
 
 impl Gate {
-    /// Waits until nobody has the gate, and takes it.
-    pub(crate) fn enter(self: &Arc<Self>) -> Passage {
+    /// Takes the gate, if nobody has it or it is released within `timeout`. A [`wake`](Self::wake) ends the wait.
+    pub(crate) fn enter_within(self: &Arc<Self>, timeout: Duration) -> Option<Passage> {
         let mut is_taken = self.is_taken.lock();
-        while *is_taken {
-            is_taken = self.released.wait(is_taken);
+        if *is_taken {
+            is_taken = self.changed.wait_timeout(is_taken, timeout);
+        }
+        if *is_taken {
+            return None;
         }
         *is_taken = true;
         drop(is_taken);
-        Passage(Arc::clone(self))
+        Some(Passage(Arc::clone(self)))
+    }
+
+    /// Lets all who wait look whether they can go on in another way.
+    pub(crate) fn wake(&self) {
+        drop(self.is_taken.lock());
+        self.changed.notify_all();
     }
 }
 
@@ -33,6 +43,6 @@ pub(crate) struct Passage(Arc<Gate>);
 impl Drop for Passage {
     fn drop(&mut self) {
         *self.0.is_taken.lock() = false;
-        self.0.released.notify_one();
+        self.0.changed.notify_one();
     }
 }

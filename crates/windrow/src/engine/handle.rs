@@ -380,8 +380,7 @@ impl Engine {
         drop(open.workers);
         // Threads of callers run jobs, too.
         self.signal.wait_until_none_runs();
-        self.give_up_begun_point();
-        drop(self.creating.enter());
+        drop(self.begin_creating());
         let closed = if self.is_read_only() {
             Ok(())
         } else {

@@ -48,9 +48,10 @@ impl Engine {
     /// The place of the consumer `name`. A new one begins behind the newest write.
     pub(crate) fn open_consumer(&self, name: &str) -> Result<SequenceNumber> {
         check_name(name)?;
-        let creating = self.begin_creating();
         self.check_open()?;
         self.check_logged()?;
+        let creating = self.begin_creating();
+        self.check_open()?;
         let known = self.consumer(name);
         let place = match known {
             Some(known) => Ok(known.acknowledged),
@@ -114,6 +115,7 @@ impl Engine {
     /// Forgets the consumer `name` and what it holds.
     pub(crate) fn remove_consumer(&self, name: &str) -> Result<()> {
         self.check_writable()?;
+        self.check_may_wait()?;
         let creating = self.begin_creating();
         if self.consumer(name).is_none() {
             return Err(no_consumer(name));

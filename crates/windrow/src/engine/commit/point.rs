@@ -16,7 +16,8 @@
 //!
 //! A point is begun and made. Its begin decides what it has, by freezing the memtables, and takes their flushes and the gate of
 //! changes of keyspaces. To make it, those are flushed and `CURRENT` is written: by the same thread, or by a worker
-//! ([`PendingPoint`]). Whoever needs what a begun point has taken, makes it.
+//! ([`PendingPoint`]). Whoever needs a flush or the gate that a begun point has taken, makes it. Writers that wait for memory
+//! wait for a worker, as for any flush.
 //!
 //! Concurrency: any thread. Writers go on; ingestions and changes of keyspaces wait until the point is made.
 
@@ -25,7 +26,8 @@ use std::time::Duration;
 
 use crate::base::gate::Passage;
 use crate::base::sync::Mutex;
-use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::base::{Error, Result, SequenceNumber};
+use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::ingestion::Claims;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::is_in_listener;
@@ -149,6 +151,8 @@ impl Engine {
         let pending = point.outcome.clone();
         // The gate, which the point has, keeps all others out.
         *self.begun_point.0.lock() = Some(point);
+        // Who waits for the gate makes the point.
+        self.creating.wake();
         drop(running);
         Ok(pending)
     }
@@ -159,14 +163,10 @@ impl Engine {
     /// Those of [`at_point`](Self::at_point) and [`check_may_wait`](Self::check_may_wait); `Closed` if a close came first.
     pub(crate) fn wait_for_point(&self, pending: &PendingPoint) -> Result<()> {
         loop {
-            match pending.outcome() {
-                // A point is given up after a panic, too.
-                Some(Err(error)) if error.kind() == ErrorKind::Closed => {
-                    return self.poison.check().and(Err(error));
-                }
-                Some(outcome) => return outcome,
-                None => self.check_may_wait()?,
+            if let Some(outcome) = pending.outcome() {
+                return outcome;
             }
+            self.check_may_wait()?;
             let generation = self.signal.generation();
             self.make_begun_point();
             if pending.outcome().is_none() {
@@ -175,31 +175,31 @@ impl Engine {
         }
     }
 
-    /// Makes the point that waits for a thread, if there is one. Its outcome goes to who waits for it.
+    /// Makes the point that waits for a thread, if there is one. Its outcome goes to who waits for it. Once a close has begun, the
+    /// point is given up, and the one before counts.
     pub(in crate::engine) fn make_begun_point(&self) {
         if !self.begun_point.is_there() {
             return;
         }
-        // A close gives it up.
         let Some(_running) = self.signal.begin_job() else {
+            drop(self.begun_point.take());
+            self.signal.notify();
             return;
         };
         if let Some(point) = self.begun_point.take() {
             // Reported by the outcome.
-            drop(self.poison_on_panic(|| self.make_point(point)));
+            drop(self.make_point(point));
         }
-    }
-
-    /// Lets the point before count, at a close: nothing makes the begun one any more.
-    pub(in crate::engine) fn give_up_begun_point(&self) {
-        drop(self.begun_point.take());
-        self.signal.notify();
     }
 
     /// Keeps other threads from changes of keyspaces, and from points.
     pub(in crate::engine) fn begin_creating(&self) -> Passage {
-        self.make_begun_point();
-        self.creating.enter()
+        loop {
+            self.make_begun_point();
+            if let Some(passage) = self.creating.enter_within(POLL_INTERVAL) {
+                return passage;
+            }
+        }
     }
 
     /// Makes a point of everything that is committed at a moment during the call, and calls `look` with the newest sequence
@@ -211,17 +211,17 @@ impl Engine {
         &self,
         look: impl FnOnce(SequenceNumber) -> Result<R>,
     ) -> Result<R> {
-        self.poison_on_panic(|| {
-            let point = self.freeze_point()?;
-            let seen = self.flush_point(&point, look);
-            self.release(point);
-            seen
-        })
+        let point = self.poison_on_panic(|| self.freeze_point())?;
+        // After a panic nobody gets what the point has taken before the database is poisoned.
+        let seen = self.poison_on_panic(|| self.flush_point(&point, look));
+        self.release(point);
+        seen
     }
 
     /// Makes a point that was begun, and notes how it has ended.
     pub(in crate::engine) fn make_point(&self, point: Point) -> Result<()> {
-        let made = self.flush_point(&point, |_| Ok(()));
+        let made = self.poison_on_panic(|| self.flush_point(&point, |_| Ok(())));
+        self.note_space(SpaceUser::Jobs, &made);
         point.outcome.end(match &made {
             Ok(()) => Ok(()),
             Err(error) => Err(error.duplicate()),
