@@ -37,11 +37,12 @@ import org.slf4j.LoggerFactory;
  *       a second, and a persist costs several syncs. What is lost is restored again.
  *   <li>One that is seen between two writes is persisted when it is due, too, but one memtable is enough. The next such moment
  *       comes soon.
- *   <li>What is left of a restore is persisted before the first write that follows, and what is left of any commit at a close.
+ *   <li>What is left of a restore begins to be persisted before the first write that follows, and what is left of any commit is
+ *       persisted at a close.
  * </ul>
  *
- * <p>A persist that was due only begins: the thread of Kafka goes on while the database flushes and syncs. The next persist and the
- * close wait for its end. The others have ended when the call returns.
+ * <p>A persist that was due, or comes before a write, only begins: the thread of Kafka goes on while the database flushes and syncs.
+ * The next persist, a commit of what it has and the close wait for its end. The others have ended when the call returns.
  *
  * <p>Invariants:
  *
@@ -89,6 +90,8 @@ final class StoreDatabase implements AutoCloseable {
     private long unpersistedBytes;
     /** The last persist, until it is known how it has ended; else null. */
     private PendingPersist pending;
+    /** Whether some of its writes were no restores. */
+    private boolean isProcessedPending;
     private long dueAt;
 
     /** Opens the database in {@code folder}, if there is one. */
@@ -249,11 +252,14 @@ final class StoreDatabase implements AutoCloseable {
         State after = state.committed(isWritten ? offsets : withoutForeign(offsets), position, streamTime, sequence);
         boolean isRestored = isRecorded && !hasProcessed && after.equals(state);
         committed(after);
-        if (isRestored) {
-            beginIfDue();
-        } else {
+        if (!isRestored) {
             persist();
+            return;
         }
+        if (isProcessedPending) {
+            awaitPersist();
+        }
+        beginIfDue();
     }
 
     /** A commit that was seen between two writes: all writes so far, and {@code offsets}. */
@@ -296,6 +302,7 @@ final class StoreDatabase implements AutoCloseable {
         hasUnpersisted = true;
         states.put(STATE, state.toBytes());
         pending = database.beginPersist();
+        isProcessedPending = hasProcessed;
         hasUnpersisted = false;
         hasProcessed = false;
         unpersistedBytes = 0;
@@ -309,6 +316,7 @@ final class StoreDatabase implements AutoCloseable {
         }
         try (PendingPersist ending = pending) {
             pending = null;
+            isProcessedPending = false;
             ending.await();
         } catch (RuntimeException error) {
             // The one before counts: what this one had is to be persisted at once with the next commit.
@@ -318,9 +326,20 @@ final class StoreDatabase implements AutoCloseable {
         }
     }
 
+    /** As {@link #beginPersist}, and waits for the end. It has all that an earlier one had, which may have failed. */
     private void persist() {
+        endPersist();
         beginPersist();
         awaitPersist();
+    }
+
+    /** Waits for the end of the last persist; a failure is only reported in the log. */
+    private void endPersist() {
+        try {
+            awaitPersist();
+        } catch (WindrowException error) {
+            LOG.warn("Store {} in {} could not persist its last commit", kind.name(), folder, error);
+        }
     }
 
     /** Closes the database. What was not committed is gone at the next open. */
@@ -330,10 +349,10 @@ final class StoreDatabase implements AutoCloseable {
             return;
         }
         try {
+            endPersist();
             if (hasUnpersisted && !hasUncommitted) {
                 persist();
             }
-            awaitPersist();
         } catch (WindrowException error) {
             LOG.warn("Store {} in {} goes back to an earlier commit", kind.name(), folder, error);
         } finally {

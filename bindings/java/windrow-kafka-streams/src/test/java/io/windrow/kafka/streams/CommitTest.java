@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -22,6 +23,7 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.DslStoreFormat;
 import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.query.Position;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
@@ -239,6 +241,25 @@ class CommitTest {
         store.commit(Map.of(CHANGELOG, 11L));
         put("a", "3");
         assertEquals(11, offsetAfterAKill());
+    }
+
+    /** A commit of Kafka is persisted at its return, also if a persist of the same was only begun. */
+    @Test
+    void aCommitWaitsForAPersistThatHasIt() throws IOException {
+        store = WindrowStores.keyValueStore("none").get();
+        Settings settings = Settings.of(Map.of(Settings.PERSIST_INTERVAL, Contexts.A_YEAR, Settings.MEMTABLE_BYTES, "65536"));
+        StoreKind kind = new StoreKind("counts", "key-value " + DslStoreFormat.PLAIN, 0, true, false, true);
+        Random random = new Random(1);
+        try (StoreDatabase database = new StoreDatabase(folder.resolve("windrow").resolve("counts"), settings, kind)) {
+            for (long offset = 1; offset <= 20; offset++) {
+                byte[] value = new byte[100_000];
+                random.nextBytes(value);
+                database.put(new byte[] {(byte) offset}, value);
+                database.commitSeen(Map.of(CHANGELOG, offset), Position.emptyPosition(), -1, 0);
+                database.commit(Map.of(CHANGELOG, offset), Position.emptyPosition(), -1, 0);
+                assertEquals(offset, offsetAfterAKill());
+            }
+        }
     }
 
     /** A persist that was due goes on in the background. */
