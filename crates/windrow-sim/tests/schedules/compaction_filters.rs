@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use shuttle::thread;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
+use shuttle::thread::{self, ThreadId};
 use windrow::{Candidate, CompactionFilter, Db, Decision, FilterError, Keyspace};
 use windrow_sim::SimDisk;
 
@@ -24,6 +25,24 @@ impl CompactionFilter for Marked {
             Some(b'n') => Decision::Replace([b"o", &value[1..]].concat()),
             _ => Decision::Keep,
         })
+    }
+}
+
+/// Notes whether a thread calls it.
+struct Called {
+    thread: ThreadId,
+    is_called: Arc<AtomicBool>,
+}
+
+impl CompactionFilter for Called {
+    fn name(&self) -> &'static str {
+        "test.called"
+    }
+
+    fn decide(&self, _: &Candidate<'_>) -> Result<Decision, FilterError> {
+        let here = thread::current().id() == self.thread;
+        self.is_called.fetch_or(here, Ordering::SeqCst);
+        Ok(Decision::Keep)
     }
 }
 
@@ -107,6 +126,29 @@ fn a_filter_never_overwrites_a_newer_write() {
         assert_eq!(read(&keyspace, "turn"), None);
         assert_eq!(read(&keyspace, "count"), Some((b'o', TRANSFERS)));
         assert!(db.verify().unwrap().is_sound());
+        db.close().unwrap();
+    });
+}
+
+#[test]
+fn a_flush_calls_no_filter() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let is_called = Arc::<AtomicBool>::default();
+        let filter = Called {
+            thread: thread::current().id(),
+            is_called: Arc::clone(&is_called),
+        };
+        let options = options(&disk).with_compaction_filter("data", Arc::new(filter));
+        let db = Db::open("/data", options).unwrap();
+        let keyspace = db.keyspace("data").unwrap();
+        for number in 0..8 {
+            keyspace.insert("key", value(b'n', number)).unwrap();
+            db.flush().unwrap();
+        }
+        assert_eq!(read(&keyspace, "key"), Some((b'n', 7)));
+        // Its program may hold a lock that the filter needs.
+        assert!(!is_called.load(Ordering::SeqCst));
         db.close().unwrap();
     });
 }

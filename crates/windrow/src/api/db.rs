@@ -516,7 +516,8 @@ impl Db {
     }
 
     /// Writes all memtables to tables and waits until they are durable. Without a [log](Options::log) they count from the next
-    /// [`persist`](Self::persist) on.
+    /// [`persist`](Self::persist) on. The calling thread may flush itself, but never compacts, so it calls no compaction
+    /// filter.
     ///
     /// # Errors
     /// That of the flush: the log still holds the data. `Poisoned`; `Closed`; `ReadOnly`.

@@ -1,7 +1,7 @@
 //! The calls of an operator: keyspaces, flushes, manual compactions, checkpoints, backups, checks, statistics.
 //!
 //! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
-//! all remaining jobs run on other threads. So such calls also work without threads.
+//! all remaining jobs run on other threads. So such calls also work without threads. A flush runs no compactions.
 //!
 //! The files: [`keyspaces`], [`stats`], their [`metrics`] and the text of these for [`prometheus`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint) and
 //! [`backup`](self::backup) on top of [`held_files`].
@@ -27,8 +27,8 @@ use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, FileNumber, LevelIoStats, Result};
 use crate::engine::jobs::compaction_claim::{Claimed, CompactionJob};
-use crate::engine::jobs::filters;
 use crate::engine::jobs::tree_summary::summary;
+use crate::engine::jobs::{Wanted, filters};
 use crate::engine::keyspace::ANSWERED_BY_MEMTABLES;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::KeyspaceState;
@@ -62,7 +62,8 @@ impl Engine {
                 oldest.is_none() || oldest > *newest || keyspace.is_dropped()
             })
         };
-        self.work_until(is_flushed, |failures| {
+        // A compaction may take long, and calls a filter, which may need a lock that the caller has.
+        self.work_until(Wanted::Short, is_flushed, |failures| {
             self.background.failure.check_since(failures)
         })
     }
@@ -78,15 +79,20 @@ impl Engine {
                 "a job of a database cannot wait for the end of all jobs: another thread must";
             return Err(Error::invalid_argument(message));
         }
-        self.work_until(|| false, |failures| self.check_failures_since(failures))
+        self.work_until(
+            Wanted::All,
+            || false,
+            |failures| self.check_failures_since(failures),
+        )
     }
 
-    /// Runs jobs until `is_done`, or until none is due and none is running.
+    /// Runs jobs that are `wanted` until `is_done`, or until none of them is due and no job is running.
     ///
     /// # Errors
     /// The error of `check`, which gets the number of jobs that had failed before; `Closed`; `Poisoned`.
     fn work_until(
         &self,
+        wanted: Wanted,
         is_done: impl Fn() -> bool,
         check: impl Fn(u64) -> Result<()>,
     ) -> Result<()> {
@@ -98,7 +104,7 @@ impl Engine {
                 return Ok(());
             }
             check(failures)?;
-            if self.run_job() {
+            if self.run_job(wanted) {
                 continue;
             }
             self.check_writable()?;
@@ -146,7 +152,7 @@ impl Engine {
             if matches!(claimed, Claimed::Nothing) {
                 return Ok(());
             }
-            if !self.run_job() {
+            if !self.run_job(Wanted::All) {
                 self.signal.wait_after(generation, POLL_INTERVAL);
             }
         }

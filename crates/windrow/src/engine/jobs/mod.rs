@@ -126,6 +126,14 @@ enum Job {
     WriteFolds(Arc<KeyspaceCore>, KeyspaceFolds),
 }
 
+/// Which jobs a thread takes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Wanted {
+    All,
+    /// All but compactions and garbage collections.
+    Short,
+}
+
 impl Job {
     /// Its name in events, and the keyspace if it is a compaction or a garbage collection.
     fn description(&self) -> (&'static str, Option<Arc<KeyspaceCore>>) {
@@ -140,8 +148,8 @@ impl Job {
 }
 
 impl Engine {
-    /// Claims the most urgent job that is due.
-    fn next_job(&self) -> Option<Job> {
+    /// Claims the most urgent job that is due, of those that are `wanted`.
+    fn next_job(&self, wanted: Wanted) -> Option<Job> {
         if self.is_read_only() {
             return None;
         }
@@ -161,7 +169,10 @@ impl Engine {
         }
         let is_resting = self.background.failure.is_paused(now);
         let urgent = (!is_resting).then(|| self.next_short_job(now)).flatten();
-        urgent.or_else(|| self.next_compaction())
+        urgent.or_else(|| match wanted {
+            Wanted::All => self.next_compaction(),
+            Wanted::Short => None,
+        })
     }
 
     /// Claims the most urgent job that is due and is no compaction.
@@ -457,7 +468,7 @@ impl Engine {
 impl Work for Engine {
     fn run_one(&self) -> bool {
         // A worker that has no job scrubs.
-        let has_run = self.run_next_job() || self.scrub_in_background();
+        let has_run = self.run_next_job(Wanted::All) || self.scrub_in_background();
         self.end_if_left();
         has_run
     }
@@ -468,15 +479,16 @@ impl Work for Engine {
 }
 
 impl Engine {
-    /// Runs the most urgent job that is due, for a thread that waits for jobs. Returns whether one was.
-    pub(super) fn run_job(&self) -> bool {
-        let has_run = self.run_next_job();
+    /// Runs the most urgent job that is due, of those that are `wanted`, for a thread that waits for jobs. Returns whether
+    /// one was.
+    pub(super) fn run_job(&self, wanted: Wanted) -> bool {
+        let has_run = self.run_next_job(wanted);
         self.end_if_left();
         has_run
     }
 
-    /// Runs the most urgent job that is due. Returns whether one was.
-    fn run_next_job(&self) -> bool {
+    /// Runs the most urgent job that is due, of those that are `wanted`. Returns whether one was.
+    fn run_next_job(&self, wanted: Wanted) -> bool {
         self.tables
             .context()
             .clock
@@ -488,7 +500,7 @@ impl Engine {
         // A close waits for it, as for a job.
         self.observe();
         let has_run = self.poison_on_panic(|| {
-            let Some(job) = self.next_job() else {
+            let Some(job) = self.next_job(wanted) else {
                 return Ok(false);
             };
             let (name, keyspace) = job.description();
@@ -512,7 +524,10 @@ impl Engine {
             Ok(true)
         });
         if matches!(has_run, Ok(false)) {
-            running.end_quietly(generation);
+            match wanted {
+                Wanted::All => running.end_quietly(generation),
+                Wanted::Short => running.end_unchanged(),
+            }
             return false;
         }
         if let Err(panicked) = has_run {
