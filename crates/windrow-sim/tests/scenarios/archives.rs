@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use windrow::backup::{Backups, Purge, RestoreTo};
 use windrow::operators::Append;
-use windrow::{Batch, Db, Durability, ErrorKind, Options, Result};
+use windrow::{Batch, Change, Db, Durability, ErrorKind, Options, Result};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
 use crate::backups::{RESTORED, backups, remove_all};
@@ -249,6 +249,35 @@ fn a_time_stands_for_what_was_archived_then() {
         let restored = backups.restore_to(RestoreTo::Time(time), None, RESTORED);
         assert_eq!(kind(restored), ErrorKind::NotFound);
     }
+}
+
+/// The batch has numbers in the place of what is gone. They hide nothing else of it.
+#[test]
+fn a_feed_of_a_restored_database_gives_what_is_left_of_a_batch() {
+    let Start {
+        disk, db, backups, ..
+    } = start();
+    let main = db.keyspace("main").unwrap();
+    db.archive(&backups).unwrap();
+    let gone = db.keyspace("gone").unwrap();
+    let first = sequence(&db) + 1;
+    let mut batch = Batch::new();
+    for (keyspace, key) in [(&main, "a"), (&gone, "b"), (&main, "c")] {
+        batch.insert(keyspace, key, "value").unwrap();
+    }
+    db.write(&batch).unwrap();
+    db.drop_keyspace("gone").unwrap();
+    db.archive(&backups).unwrap();
+    let newest = RestoreTo::Sequence(sequence(&db));
+    backups.restore_to(newest, None, RESTORED).unwrap();
+
+    let db = open(&disk, &SteppedRuntime::new(77), RESTORED).unwrap();
+    let mut changes = db.changes(first).unwrap();
+    let Ok(Some(Change::Batch(found))) = changes.next(Duration::ZERO) else {
+        unreachable!("the batch comes first");
+    };
+    let keys: Vec<&[u8]> = found.iter().map(|entry| entry.key).collect();
+    assert_eq!(keys, [b"a", b"c"]);
 }
 
 /// A bulk load is in no log.

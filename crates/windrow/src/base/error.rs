@@ -258,6 +258,11 @@ impl Error {
         error
     }
 
+    /// The same outcome for another caller.
+    pub(crate) fn duplicate_of(outcome: &Result<()>) -> Result<()> {
+        outcome.as_ref().copied().map_err(Self::duplicate)
+    }
+
     /// The same error with another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {

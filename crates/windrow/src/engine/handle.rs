@@ -245,10 +245,7 @@ impl Handle {
             Open::Yes(resources) => self.engine.end(resources),
             Open::No(outcome) => outcome,
         };
-        let reported = match &outcome {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.duplicate()),
-        };
+        let reported = Error::duplicate_of(&outcome);
         *open = Open::No(outcome);
         drop(open);
         self.engine.end_tasks();

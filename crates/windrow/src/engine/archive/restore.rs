@@ -109,8 +109,9 @@ fn apply_to(
             if last.is_none() || end > base {
                 let applied = engine.apply_item(item, first, last);
                 applied.map_err(|error| of_stretch(stretch.name, error))?;
-                // I1
-                assert_eq!(newest(), last.unwrap_or(newest()), "no number is left out");
+                if last.is_some_and(|last| last != newest()) {
+                    return Err(of_stretch(stretch.name, other_numbers(first, end))); // I1
+                }
             }
             Ok(true)
         })?;
@@ -119,6 +120,11 @@ fn apply_to(
         }
     }
     Ok(newest())
+}
+
+fn other_numbers(first: SequenceNumber, last: SequenceNumber) -> Error {
+    let what = format!("the changes {first} to {last} do not take these numbers");
+    Error::new(ErrorKind::Corruption, what)
 }
 
 impl Engine {
@@ -171,7 +177,9 @@ impl Engine {
             let (kind, key, value) = (entry.kind, entry.key, entry.value);
             batch::put_entry(&mut entries, entry.keyspace, kind, key, value);
         }
-        assert_eq!(first + u64::from(count) - 1, last);
+        if first + u64::from(count) != last + 1 {
+            return Err(other_numbers(first, last));
+        }
         let write = Write::Batch {
             entries: &entries,
             count,

@@ -75,7 +75,11 @@ impl Engine {
         let names = look.names_at(record.last);
         while let Some(entry) = reader.next().map_err(in_file)? {
             if let Some(what) = batch::numbered(&entry) {
-                return numbered(what, entry.sequence, look);
+                if record.first == record.last {
+                    return numbered(what, entry.sequence, look);
+                }
+                // A restore has put it in the place of an entry that was lost with its keyspace.
+                continue;
             }
             if let Some(name) = names.get(&entry.keyspace)
                 && self.put_committed(&entry, &mut change.entries)?

@@ -79,7 +79,11 @@ impl Engine {
         let keyspaces = self.keyspaces.load_full();
         let prepared = keyspaces.iter().find(|it| *it.name() == PREPARED_KEYSPACE);
         while let Some(entry) = reader.next().map_err(in_file)? {
-            if batch::numbered(&entry).is_some() {
+            if let Some(what) = batch::numbered(&entry) {
+                if record.first < record.last {
+                    batch::put_number(&mut payload, what);
+                    continue;
+                }
                 if let Some(event) = look.changes.events.get(&entry.sequence) {
                     self.describe(entry.sequence, event, &mut logged);
                 }

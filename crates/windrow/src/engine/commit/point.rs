@@ -67,12 +67,7 @@ impl PendingPoint {
 
     /// The outcome; `None` until the point is made or given up.
     pub(crate) fn outcome(&self) -> Option<Result<()>> {
-        let outcome = self.0.lock();
-        let outcome = outcome.as_ref()?;
-        Some(match outcome {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.duplicate()),
-        })
+        self.0.lock().as_ref().map(Error::duplicate_of)
     }
 
     /// Only the first outcome counts.
@@ -222,10 +217,7 @@ impl Engine {
     pub(in crate::engine) fn make_point(&self, point: Point) -> Result<()> {
         let made = self.poison_on_panic(|| self.flush_point(&point, |_| Ok(())));
         self.note_space(SpaceUser::Jobs, &made);
-        point.outcome.end(match &made {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.duplicate()),
-        });
+        point.outcome.end(Error::duplicate_of(&made));
         self.release(point);
         made
     }
