@@ -62,7 +62,7 @@ pub enum FileCheck {
 pub enum BlockSource {
     /// From read-only memory maps if the data is in the page cache, without a copy and a system call; otherwise by
     /// `pread`. A device error ends the process (SIGBUS) only if the page cache has dropped a page a moment before;
-    /// choose `Buffered` if it must never.
+    /// choose `Buffered` if it must never. Files that a [`Vfs`](crate::vfs::Vfs) cannot map are read as with `Buffered`.
     #[default]
     Mapped,
     /// By `pread` into Windrow's own cache of `cache_bytes`.

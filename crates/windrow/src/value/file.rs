@@ -21,7 +21,7 @@ use crate::cache::{MarkClock, Marks};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::options::BlockSource;
-use crate::vfs::{Advice, File, OpenMode, Region, Vfs, read_exact_at};
+use crate::vfs::{Advice, File, OpenMode, Region, Vfs, map_if_possible, read_exact_at};
 
 use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
@@ -104,10 +104,8 @@ impl ValueFile {
         let file = open_whole(vfs, directory, &name, meta)?;
         file.advise(0..meta.end, Advice::Random);
         let region = match context.source {
-            BlockSource::Mapped if !meta.is_growing() => {
-                let region = file.map(meta.end);
-                Some(region.map_err(|error| Error::io("map", &directory.join(&name), error))?)
-            }
+            BlockSource::Mapped if !meta.is_growing() => map_if_possible(&*file, meta.end)
+                .map_err(|error| Error::io("map", &directory.join(&name), error))?,
             _ => None,
         };
         let pages = region

@@ -184,7 +184,8 @@ pub trait File: Send + Sync + Debug {
     }
 
     /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes. A read of a byte that
-    /// is not in the page cache should load its page and no others.
+    /// is not in the page cache should load its page and no others. `Unsupported` if the file cannot be mapped: the
+    /// engine then reads it into memory.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 
@@ -235,6 +236,14 @@ impl Region {
             Source::Mapping(mapping) => mapping.is_resident(range),
             Source::Other(source) => source.is_resident(range),
         }
+    }
+}
+
+/// Maps the first `length` bytes; `None` if the file cannot be mapped.
+pub(crate) fn map_if_possible(file: &dyn File, length: u64) -> io::Result<Option<Arc<Region>>> {
+    match file.map(length) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        region => region.map(Some),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::base::{Error, Result};
 use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
 use crate::options::BlockSource;
-use crate::vfs::{Advice, File, OpenMode, Region, Vfs};
+use crate::vfs::{Advice, File, OpenMode, Region, Vfs, map_if_possible};
 
 /// The file of a table while it is open.
 #[derive(Debug)]
@@ -115,10 +115,11 @@ impl TableFiles {
             return Err(Error::corruption(name, length, what));
         }
         file.advise(0..end, Advice::Random);
-        let map = || file.map(end).map_err(|error| Error::io("map", path, error));
         let region = match self.source {
             BlockSource::Buffered => None,
-            BlockSource::Mapped => Some(map()?),
+            BlockSource::Mapped => {
+                map_if_possible(&*file, end).map_err(|error| Error::io("map", path, error))?
+            }
         };
         Ok(Arc::new(TableFile { file, region }))
     }

@@ -1,0 +1,194 @@
+//! Wrong keys, no keys, new keys.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use windrow::backup::{Backups, FolderStore};
+use windrow::{Db, Error, Options};
+use windrow_encryption::{EncryptedVfs, Key, KeyProvider, KeyRing};
+use windrow_sim::{SimDisk, SteppedRuntime};
+
+use crate::{FOLDER, encrypted, key, open, options, raw_files, value, with_keys};
+
+fn fill(db: &Db, rounds: std::ops::Range<u64>) {
+    let keyspace = db.keyspace("main").unwrap();
+    for round in rounds {
+        let key = format!("legible {:04}", round % 80);
+        keyspace.insert(key, value(round)).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+fn filled(disk: &SimDisk, rounds: u64) -> EncryptedVfs {
+    let vfs = encrypted(disk);
+    let db = open(&vfs).unwrap();
+    fill(&db, 0..rounds);
+    db.close().unwrap();
+    vfs
+}
+
+/// The error with its causes.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[test]
+fn nothing_is_legible() {
+    let disk = SimDisk::new();
+    let vfs = encrypted(&disk);
+    let db = open(&vfs).unwrap();
+    fill(&db, 0..300);
+    // In the log alone.
+    let keyspace = db.keyspace("main").unwrap();
+    keyspace.insert("legible and last", value(1)).unwrap();
+    let files = raw_files(&disk);
+    assert!(files.len() > 7, "{}", files.len());
+    for (name, bytes) in files {
+        for secret in [
+            &b"legible"[..],
+            b"recognizable",
+            b"main",
+            b"\x89WRTABLE",
+            b"manifest",
+        ] {
+            let found = bytes.windows(secret.len()).any(|part| part == secret);
+            assert!(!found, "{name} has {:?}", String::from_utf8_lossy(secret));
+        }
+    }
+    db.close().unwrap();
+}
+
+#[test]
+fn another_key_is_refused_before_anything_is_written() {
+    let disk = SimDisk::new();
+    filled(&disk, 100);
+    let before = (raw_files(&disk), disk.changes());
+    let refusals = [
+        (
+            KeyRing::new("first", key(2)),
+            "the key of this name is another one",
+        ),
+        (KeyRing::new("second", key(2)), "with the key \"first\""),
+    ];
+    for (keys, reason) in refusals {
+        let error = open(&with_keys(&disk, keys)).unwrap_err();
+        assert!(chain(&error).contains(reason), "{}", chain(&error));
+        assert_eq!((raw_files(&disk), disk.changes()), before);
+    }
+    // Without any.
+    let plain = Options::default()
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(SteppedRuntime::new(6)));
+    Db::open(FOLDER, plain).unwrap_err();
+    let files = raw_files(&disk)
+        .into_iter()
+        .filter(|(name, _)| name != "LOCK");
+    let kept = before.0.into_iter().filter(|(name, _)| name != "LOCK");
+    assert!(files.eq(kept));
+}
+
+#[test]
+fn a_database_in_clear_is_refused_and_stays() {
+    let disk = SimDisk::new();
+    let options = Options::default()
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(SteppedRuntime::new(6)));
+    Db::open(FOLDER, options).unwrap().close().unwrap();
+    let before = raw_files(&disk);
+    let error = open(&encrypted(&disk)).unwrap_err();
+    assert!(chain(&error).contains("not encrypted"), "{}", chain(&error));
+    assert_eq!(raw_files(&disk), before);
+}
+
+/// New files have the new key; the old one goes as compactions write files anew.
+#[test]
+fn keys_rotate_as_files_are_written_anew() {
+    let disk = SimDisk::new();
+    let vfs = filled(&disk, 200);
+    let folder = Path::new(FOLDER);
+    let by_key = |vfs: &EncryptedVfs| vfs.files_by_key(folder).unwrap();
+    assert_eq!(by_key(&vfs).keys().collect::<Vec<_>>(), ["first"]);
+
+    let both = KeyRing::new("second", key(2)).with_older("first", key(1));
+    let vfs = with_keys(&disk, both);
+    let db = open(&vfs).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    assert_eq!(by_key(&vfs).keys().collect::<Vec<_>>(), ["first", "second"]);
+    fill(&db, 200..400);
+    assert_eq!(keyspace.iter().unwrap().count(), 80);
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    fill(&db, 400..800);
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    db.close().unwrap();
+    let db = open(&vfs).unwrap();
+    db.wait_idle().unwrap();
+    db.close().unwrap();
+    assert_eq!(by_key(&vfs).keys().collect::<Vec<_>>(), ["second"]);
+    let db = open(&with_keys(&disk, KeyRing::new("second", key(2)))).unwrap();
+    assert_eq!(db.keyspace("main").unwrap().iter().unwrap().count(), 80);
+    db.close().unwrap();
+}
+
+/// A restored backup has the current key alone, and a backup is encrypted as well.
+#[test]
+fn a_backup_goes_from_key_to_key() {
+    let disk = SimDisk::new();
+    let vfs = filled(&disk, 150);
+    let backups = |vfs: &EncryptedVfs| {
+        let store = FolderStore::open(Arc::new(vfs.clone()), "/backups").unwrap();
+        Backups::new(Arc::new(store)).with_vfs(Arc::new(vfs.clone()))
+    };
+    let db = open(&vfs).unwrap();
+    db.backup(&backups(&vfs)).unwrap();
+    db.close().unwrap();
+
+    let both = with_keys(
+        &disk,
+        KeyRing::new("second", key(2)).with_older("first", key(1)),
+    );
+    backups(&both).restore(1, Path::new("/restored")).unwrap();
+    let keys: BTreeMap<String, u64> = both.files_by_key(Path::new("/restored")).unwrap();
+    assert_eq!(keys.keys().collect::<Vec<_>>(), ["second"]);
+    let alone = with_keys(&disk, KeyRing::new("second", Key::new([2; 32])));
+    let db = Db::open("/restored", options(&alone)).unwrap();
+    assert_eq!(db.keyspace("main").unwrap().iter().unwrap().count(), 80);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_text_of_keys_is_what_it_looks_like() {
+    let digits = "0aF1".repeat(16);
+    let ring: KeyRing = format!("# new\n\n b {digits}\na {}\n", "07".repeat(32))
+        .parse()
+        .unwrap();
+    assert_eq!(ring.current().unwrap(), "b");
+    assert_eq!(
+        ring.key("b").unwrap().as_bytes()[..4],
+        [0x0a, 0xf1, 0x0a, 0xf1]
+    );
+    assert_eq!(ring.key("a").unwrap().as_bytes(), &[7; 32]);
+    assert!(!format!("{ring:?}").contains('7'));
+    let wrong = [
+        String::new(),
+        "a".to_owned(),
+        format!("a {}", &digits[1..]),
+        format!("a {digits}0"),
+        format!("a {}g", &digits[1..]),
+        format!("a {}", "é".repeat(32)),
+        format!("a {digits}\na {digits}"),
+    ];
+    for text in wrong {
+        let error = text.parse::<KeyRing>().unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+        assert!(!error.to_string().contains("0aF1"));
+    }
+}
