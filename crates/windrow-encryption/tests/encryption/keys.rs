@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windrow::backup::{Backups, FolderStore};
+use windrow::vfs::Vfs;
 use windrow::{Db, Error, Options};
 use windrow_encryption::{EncryptedVfs, Key, KeyProvider, KeyRing};
 use windrow_sim::{SimDisk, SteppedRuntime};
@@ -79,7 +80,11 @@ fn another_key_is_refused_before_anything_is_written() {
         (KeyRing::new("second", key(2)), "with the key \"first\""),
     ];
     for (keys, reason) in refusals {
-        let error = open(&with_keys(&disk, keys)).unwrap_err();
+        let vfs = with_keys(&disk, keys);
+        let lock = Path::new(FOLDER).join("LOCK");
+        vfs.lock(&lock).map(drop).unwrap_err();
+        vfs.lock_shared(&lock).map(drop).unwrap_err();
+        let error = open(&vfs).unwrap_err();
         assert!(chain(&error).contains(reason), "{}", chain(&error));
         assert_eq!((raw_files(&disk), disk.changes()), before);
     }
