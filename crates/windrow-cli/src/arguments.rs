@@ -1,5 +1,7 @@
 //! The commands and options of the command line.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
@@ -30,6 +32,10 @@ pub(crate) struct Arguments {
     /// Print JSON, one object per line, instead of text; errors too
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// A file with keys: databases and backups are encrypted. A line for each key: name, space, 64 hexadecimal digits
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub(crate) keys: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use windrow::Error;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Command};
 use crate::outcome::Outcome;
 use crate::output::Output;
 
@@ -38,7 +38,14 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let mut output = Output::new(arguments.json);
-    let result = commands::run(arguments.command, &mut output);
+    let result = match (&arguments.keys, &arguments.command) {
+        (Some(_), Command::Demo(_)) => Err(Error::invalid_argument(
+            "the demo does not encrypt: it takes no keys",
+        )),
+        (Some(keys), _) => store::use_keys(keys),
+        (None, _) => Ok(()),
+    };
+    let result = result.and_then(|()| commands::run(arguments.command, &mut output));
     let result = result.and_then(|outcome| output.flush().map(|()| outcome));
     match result {
         Ok(outcome) => outcome.exit_code(),

@@ -1,10 +1,18 @@
 //! The database and keyspace that a command works on.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
+use windrow::backup::{Backups, FolderStore};
 use windrow::limits::KEYSPACE_NAME_BYTES_MAX;
+use windrow::vfs::{OsVfs, Vfs};
 use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
+use windrow_encryption::{EncryptedVfs, KeyRing};
+
+/// The file system of the whole run, if it is not that of the system.
+static ENCRYPTED: OnceLock<Arc<dyn Vfs>> = OnceLock::new();
 
 /// A message names so many keyspaces at most.
 const NAMES_SHOWN: usize = 10;
@@ -62,12 +70,47 @@ impl StoreArgs {
                 self.keyspace.len()
             )));
         }
-        let mut options = Options::default();
+        let mut options = options();
         if sync {
             options.durability = Durability::Sync;
         }
         Db::open(&self.db, options)
     }
+}
+
+/// From here on all databases and backups of this run are encrypted with the keys in the file `path`.
+///
+/// # Errors
+/// The file cannot be read, or does not have keys.
+pub(crate) fn use_keys(path: &Path) -> Result<()> {
+    let failed = |error| Error::io("read the keys of", path, error);
+    let keys = fs::read_to_string(path).map_err(failed)?;
+    let keys: KeyRing = keys.parse().map_err(failed)?;
+    ENCRYPTED.get_or_init(|| Arc::new(EncryptedVfs::new(Arc::new(OsVfs), Arc::new(keys))));
+    Ok(())
+}
+
+/// The file system of databases and backups.
+pub(crate) fn files() -> Arc<dyn Vfs> {
+    let encrypted = ENCRYPTED.get().map(Arc::clone);
+    encrypted.unwrap_or_else(|| Arc::new(OsVfs))
+}
+
+/// The options of each database that a command opens, but for what the command itself wants.
+pub(crate) fn options() -> Options {
+    Options::default().with_vfs(files())
+}
+
+/// The backups in the folder `path`, which is created if need be.
+pub(crate) fn backups(path: &Path) -> Result<Backups> {
+    let store = FolderStore::open(files(), path)?;
+    Ok(Backups::new(Arc::new(store)).with_vfs(files()))
+}
+
+/// The same, to read them.
+pub(crate) fn backups_to_read(path: &Path) -> Result<Backups> {
+    let store = FolderStore::open_read_only(files(), path)?;
+    Ok(Backups::new(Arc::new(store)).with_vfs(files()))
 }
 
 /// Checks that `db` has the keyspace `name`.
@@ -105,9 +148,9 @@ pub(crate) fn existing(names: &[String]) -> String {
 
 /// Opens a database that exists, and changes nothing of it. If a writer has it open, this is the state of now.
 pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
-    match Db::open_read_only(folder, Options::default()) {
+    match Db::open_read_only(folder, options()) {
         Err(locked) if locked.kind() == ErrorKind::Locked => {
-            let reader = Db::open_secondary(folder, Options::default());
+            let reader = Db::open_secondary(folder, options());
             reader.map(|reader| reader.db()).map_err(|error| {
                 let context = format!("{locked}, and cannot be read beside it");
                 error.context(context)
@@ -119,7 +162,7 @@ pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
 
 /// Opens a database that exists.
 pub(crate) fn open(folder: &Path) -> Result<Db> {
-    let mut options = Options::default();
+    let mut options = options();
     options.create_if_missing = false;
     Db::open(folder, options)
 }

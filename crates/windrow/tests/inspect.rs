@@ -54,7 +54,7 @@ fn newest(folder: &Path, ending: &str) -> PathBuf {
 /// What a dump of the file shows, and its result.
 fn dump(path: &Path) -> (String, windrow::Result<()>) {
     let mut out = Vec::new();
-    let outcome = inspect::dump(path, &mut out);
+    let outcome = inspect::dump(&windrow::vfs::OsVfs, path, &mut out);
     (String::from_utf8(out).unwrap(), outcome)
 }
 
@@ -380,7 +380,7 @@ fn a_visitor_can_stop() {
     drop(build(folder.path()));
     let mut seen = 0;
     let path = newest(folder.path(), ".table");
-    let error = inspect::visit(&path, &mut |record| {
+    let error = inspect::visit(&windrow::vfs::OsVfs, &path, &mut |record| {
         assert_eq!(record.field("nothing"), None);
         if record.name() == "table" {
             assert!(matches!(record.field("length"), Some(Field::Number(1..))));

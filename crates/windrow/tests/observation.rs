@@ -200,7 +200,10 @@ fn wait_for<T>(mut is_so: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn another_process_can_read_the_status() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(inspect::status(folder.path()).unwrap(), None);
+    assert_eq!(
+        inspect::status(&windrow::vfs::OsVfs, folder.path()).unwrap(),
+        None
+    );
     let db = open(folder.path(), tiny());
     let keyspace = db.keyspace("main").unwrap();
     for number in 1..=3_u8 {
@@ -208,7 +211,7 @@ fn another_process_can_read_the_status() {
         keyspace.get([number]).unwrap();
         // The worker of the database finds out by itself.
         let text = wait_for(|| {
-            let status = inspect::status(folder.path()).unwrap()?;
+            let status = inspect::status(&windrow::vfs::OsVfs, folder.path()).unwrap()?;
             let sample = format!("\nwindrow_gets_total {number}\n");
             status.contains(&sample).then_some(status)
         });
@@ -224,9 +227,16 @@ fn another_process_can_read_the_status() {
     }
     // A reader changes nothing of it, and the close removes it.
     drop(Db::open_secondary(folder.path(), tiny()).unwrap());
-    assert!(inspect::status(folder.path()).unwrap().is_some());
+    assert!(
+        inspect::status(&windrow::vfs::OsVfs, folder.path())
+            .unwrap()
+            .is_some()
+    );
     db.close().unwrap();
-    assert_eq!(inspect::status(folder.path()).unwrap(), None);
+    assert_eq!(
+        inspect::status(&windrow::vfs::OsVfs, folder.path()).unwrap(),
+        None
+    );
 }
 
 #[test]
@@ -235,7 +245,7 @@ fn a_shorter_status_leaves_nothing() {
     let db = open(folder.path(), tiny());
     let name = "a name that is long enough";
     db.keyspace(name).unwrap();
-    let status = || inspect::status(folder.path()).unwrap();
+    let status = || inspect::status(&windrow::vfs::OsVfs, folder.path()).unwrap();
     let longer = wait_for(|| status().filter(|text| text.contains(name)));
     db.drop_keyspace(name).unwrap();
     let shorter = wait_for(|| status().filter(|text| !text.contains(name)));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use windrow::backup::{
     BackupCheck, BackupInfo, Backups, ListedBackup, Purge, ReachableStates, RestoreTo,
 };
-use windrow::{Db, Error, ErrorKind, Options, Result};
+use windrow::{Db, Error, ErrorKind, Result};
 use windrow_bench::parse_bytes;
 
 pub(crate) use self::archive::{ArchiveArgs, archive};
@@ -196,7 +196,7 @@ impl Choice {
 pub(crate) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Outcome> {
     let db = store::open_to_read(&args.db)?;
     let bars = Bars::default();
-    let backups = with_bars(Backups::open(&args.backups)?, &bars).with_rate(args.rate.rate);
+    let backups = with_bars(store::backups(&args.backups)?, &bars).with_rate(args.rate.rate);
     let made = db.backup(&backups);
     bars.finish();
     let made = made?;
@@ -220,7 +220,7 @@ pub(crate) fn backup(args: &BackupArgs, output: &mut Output) -> Result<Outcome> 
 }
 
 pub(crate) fn list(args: &BackupsArgs, output: &mut Output) -> Result<Outcome> {
-    let backups = Backups::open_read_only(&args.backups)?;
+    let backups = store::backups_to_read(&args.backups)?;
     if args.verify {
         return verify(args, backups, output);
     }
@@ -361,7 +361,7 @@ fn summary(check: &BackupCheck) -> String {
 
 pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> Result<Outcome> {
     let bars = Bars::default();
-    let backups = Backups::open_read_only(&args.backups)?;
+    let backups = store::backups_to_read(&args.backups)?;
     let backups = with_bars(backups, &bars).with_rate(args.rate.rate);
     let restored = match args.to() {
         Some(to) => {
@@ -375,7 +375,7 @@ pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> Result<Outcome
     };
     bars.finish();
     let number = restored?;
-    let db = Db::open_read_only(&args.target, Options::default())?;
+    let db = Db::open_read_only(&args.target, store::options())?;
     let stats = db.stats();
     db.close()?;
     output.object(&json!({
@@ -402,8 +402,8 @@ fn newest(backups: &Backups, args: &RestoreArgs) -> Result<u64> {
 
 pub(crate) fn purge(args: &PurgeArgs, output: &mut Output) -> Result<Outcome> {
     // A purge creates no folder.
-    drop(Backups::open_read_only(&args.backups)?);
-    let report = Backups::open(&args.backups)?.purge(args.choice.purge())?;
+    drop(store::backups_to_read(&args.backups)?);
+    let report = store::backups(&args.backups)?.purge(args.choice.purge())?;
     output.object(&json!({
         "backups": report.backups,
         "stretches": report.stretches,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use windrow::{Db, Options, Result};
+use windrow::{Db, Result};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CheckpointArgs, output: &mut Output) -> Result<Outcome>
     spinner.finish_and_clear();
     made?;
     db.close()?;
-    let copy = Db::open_read_only(&args.target, Options::default())?;
+    let copy = Db::open_read_only(&args.target, store::options())?;
     let stats = copy.stats();
     copy.close()?;
     output.object(&json!({ "sequence": stats.sequence, "disk_bytes": stats.disk_bytes }))?;

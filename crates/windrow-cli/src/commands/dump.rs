@@ -10,6 +10,7 @@ use windrow::{Result, inspect};
 use crate::files;
 use crate::outcome::Outcome;
 use crate::output::Output;
+use crate::store;
 
 /// Arguments of `dump`.
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub(crate) struct DumpArgs {
 pub(crate) fn run(args: &DumpArgs, output: &mut Output) -> Result<Outcome> {
     let file = fs::metadata(&args.file);
     file.map_err(|error| files::failed("read", &args.file, error))?;
-    inspect::visit(&args.file, &mut |record| {
+    inspect::visit(&*store::files(), &args.file, &mut |record| {
         let shown = output.line(record).and_then(|()| output.object(record));
         shown.map_err(io::Error::other)
     })?;

@@ -5,19 +5,20 @@
 //!
 //! Concurrency: one thread; the files may grow meanwhile.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Map, Value};
+use windrow::vfs::{self, OpenMode};
 use windrow::{Error, ErrorKind, Result};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::store::DbArgs;
+use crate::store::{self, DbArgs};
 
 /// The file of the log, and the one before it.
 const LOG: &str = "LOG";
@@ -101,7 +102,7 @@ fn read_old(folder: &Path, lines: &mut Vec<String>) -> Result<()> {
 /// Reads the log as it grows.
 struct Reader {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<LogFile>,
     /// The begin of a line whose end is not written yet.
     rest: Vec<u8>,
 }
@@ -133,7 +134,7 @@ impl Reader {
         let Some(mut present) = open(&self.path)? else {
             return Ok(());
         };
-        if present.metadata()?.len() < file.metadata()?.len() {
+        if present.file.length()? < file.file.length()? {
             read_lines(file, &mut self.rest, lines)?;
             lines.extend(cleaned(&std::mem::take(&mut self.rest)));
             read_lines(&mut present, &mut self.rest, lines)?;
@@ -143,17 +144,34 @@ impl Reader {
     }
 }
 
+/// A file of the log, and how far it is read.
+struct LogFile {
+    file: Arc<dyn vfs::File>,
+    place: u64,
+}
+
 /// Opens a file of the log, if it is there.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+fn open(path: &Path) -> io::Result<Option<LogFile>> {
+    match store::files().open(path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        outcome => outcome.map(Some),
+        outcome => outcome.map(|file| Some(LogFile { file, place: 0 })),
     }
 }
 
 /// Adds the lines that are complete to `lines`. The last one waits in `rest` for its end.
-fn read_lines(file: &mut File, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> io::Result<()> {
-    file.read_to_end(rest)?;
+fn read_lines(file: &mut LogFile, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> io::Result<()> {
+    let mut buffer = [0; 8 << 10];
+    loop {
+        match file.file.read_at(&mut buffer, file.place) {
+            Ok(0) => break,
+            Ok(count) => {
+                rest.extend(&buffer[..count]);
+                file.place += count as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
     if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
         let complete: Vec<u8> = rest.drain(..=end).collect();
         lines.extend(complete.split(|byte| *byte == b'\n').filter_map(cleaned));

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::Cell;
 use serde_json::{Map, Value, json};
-use windrow::{Db, Loss, ManifestUse, Options, RepairReport, Result};
+use windrow::{Db, Loss, ManifestUse, RepairReport, Result};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
+use crate::store;
 use crate::tables::{plain_table, plural, right};
 use crate::text::put_field;
 
@@ -37,7 +38,7 @@ pub(crate) struct RepairArgs {
 
 pub(crate) fn run(args: &RepairArgs, output: &mut Output) -> Result<Outcome> {
     let spinner = progress::spinner("repairing");
-    let repaired = Db::repair(&args.damaged, &args.to, &Options::default());
+    let repaired = Db::repair(&args.damaged, &args.to, &store::options());
     spinner.finish_and_clear();
     let report = repaired?;
     output.object(&object(&report))?;

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use windrow::backup::Backups;
 use windrow::{Result, Scrub, ScrubDamage, ScrubProgress};
 use windrow_bench::parse_bytes;
 
@@ -46,7 +45,10 @@ pub(crate) struct ScrubArgs {
 }
 
 pub(crate) fn run(args: &ScrubArgs, output: &mut Output) -> Result<Outcome> {
-    let backups = args.backups.as_ref().map(Backups::open_read_only);
+    let backups = args
+        .backups
+        .as_ref()
+        .map(|path| store::backups_to_read(path));
     let backups = backups.transpose()?;
     let db = store::open_to_read(&args.of.db)?;
     let bar = progress::bytes(Some(0), "scrubbing");

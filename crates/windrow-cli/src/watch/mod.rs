@@ -11,7 +11,9 @@ mod samples;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use windrow::{Db, Options, Result, inspect};
+use windrow::{Db, Result, inspect};
+
+use crate::store;
 
 pub(crate) use samples::{Sample, Samples};
 
@@ -57,7 +59,7 @@ impl Watched {
     /// # Errors
     /// Those of reading the database, if no process writes its status.
     pub(crate) fn look(&mut self) -> Result<Look> {
-        if let Some(text) = inspect::status(&self.folder)?
+        if let Some(text) = inspect::status(&*store::files(), &self.folder)?
             && is_fresh(&text)
         {
             let text = format!("{}{text}", up(1));
@@ -95,7 +97,7 @@ fn up(is_live: u8) -> String {
 /// values, and to Prometheus a counter that goes back has begun anew. A secondary takes no lock, so a process that is about
 /// to write is not refused.
 fn stored(folder: &Path) -> Result<String> {
-    let reader = Db::open_secondary(folder, Options::default())?;
+    let reader = Db::open_secondary(folder, store::options())?;
     let text = reader.db().stats().to_prometheus_stored();
     let is_counter = |line: &&str| {
         let line = line.trim_start_matches("# HELP ");

@@ -13,6 +13,7 @@ mod beside_a_writer;
 mod changes;
 mod common;
 mod demo;
+mod encrypted;
 mod entries;
 mod exit_codes;
 mod help;

@@ -26,7 +26,7 @@ fn written(folder: &TempDir) -> Db {
     }
     let start = Instant::now();
     let is_written = || {
-        let status = inspect::status(db.path()).unwrap();
+        let status = inspect::status(&windrow::vfs::OsVfs, db.path()).unwrap();
         status.is_some_and(|text| text.contains("\nwindrow_gets_total 30\n"))
     };
     while !is_written() {

@@ -28,30 +28,34 @@ use crate::backup::ObjectName;
 use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::read_current;
-use crate::vfs::{self, OpenMode, OsVfs, Vfs};
+use crate::vfs::{self, OpenMode, Vfs};
 
 pub use record::{Field, Record};
 pub use status::status;
 
-/// Writes the content of the file at `path` to `out`, one line per [`Record`].
+/// Writes the content of the file at `path` in `vfs` to `out`, one line per [`Record`].
 ///
 /// # Errors
 /// As [`visit`]. The errors of the visitor are those of writing to `out`.
-pub fn dump(path: &Path, out: &mut dyn Write) -> Result<()> {
-    visit(path, &mut |record| writeln!(out, "{record}"))
+pub fn dump(vfs: &dyn Vfs, path: &Path, out: &mut dyn Write) -> Result<()> {
+    visit(vfs, path, &mut |record| writeln!(out, "{record}"))
 }
 
-/// Passes the content of the file at `path` to `visitor`, record by record.
+/// Passes the content of the file at `path` in `vfs` to `visitor`, record by record.
 ///
 /// # Errors
 /// `InvalidArgument` if the name is not that of a file with content; `NotFound`; `Corruption` and
 /// `Unsupported`, after all readable content; `Io` if the file cannot be read, or for an error of
 /// `visitor`, which ends the visit.
-pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>) -> Result<()> {
+pub fn visit(
+    vfs: &dyn Vfs,
+    path: &Path,
+    visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>,
+) -> Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default();
     let place = File {
-        vfs: &OsVfs,
+        vfs,
         path,
         directory: path.parent().unwrap_or(Path::new("")),
         name,

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::base::{Error, Result};
 use crate::codec::checksum::checksum;
 use crate::manifest::names::FileName;
-use crate::vfs::{OpenMode, OsVfs, Vfs};
+use crate::vfs::{OpenMode, Vfs};
 
 /// A reader meets a write so often at most.
 const TRIES_MAX: usize = 10;
@@ -24,10 +24,10 @@ const BYTES_MAX: usize = 64 << 20;
 ///
 /// # Errors
 /// `Io`.
-pub fn status(folder: &Path) -> Result<Option<String>> {
+pub fn status(vfs: &dyn Vfs, folder: &Path) -> Result<Option<String>> {
     let path = folder.join(FileName::Status.to_string());
     for _ in 0..TRIES_MAX {
-        match read(&path) {
+        match read(vfs, &path) {
             Ok(bytes) => {
                 if let Some(text) = whole(&bytes) {
                     return Ok(Some(text.to_owned()));
@@ -41,8 +41,8 @@ pub fn status(folder: &Path) -> Result<Option<String>> {
 }
 
 /// What is in the file now; nothing of one that is too long.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = OsVfs.open(path, OpenMode::Read)?;
+fn read(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
+    let file = vfs.open(path, OpenMode::Read)?;
     let length = usize::try_from(file.length()?).unwrap_or(usize::MAX);
     if length > BYTES_MAX {
         return Ok(Vec::new());

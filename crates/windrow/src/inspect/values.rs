@@ -172,7 +172,7 @@ mod tests {
         let path = folder.path().join("000015.values");
         let shown = || {
             let mut out = Vec::new();
-            let outcome = dump(&path, &mut out);
+            let outcome = dump(&OsVfs, &path, &mut out);
             (String::from_utf8(out).unwrap(), outcome)
         };
         let lines = [

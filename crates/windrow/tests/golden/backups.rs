@@ -35,7 +35,12 @@ fn each_backup_is_restored_as_it_was_made() {
     }
     assert!(check.bytes < bytes, "{check:?}");
     let mut shown = Vec::new();
-    windrow::inspect::dump(&store.join("000004.backup"), &mut shown).unwrap();
+    windrow::inspect::dump(
+        &windrow::vfs::OsVfs,
+        &store.join("000004.backup"),
+        &mut shown,
+    )
+    .unwrap();
     let shown = String::from_utf8(shown).unwrap();
     let mut files = shown.lines().filter(|line| line.starts_with("  file: "));
     assert!(files.any(|line| line.ends_with("pieces 2")), "{shown}");

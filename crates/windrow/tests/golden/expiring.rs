@@ -99,7 +99,7 @@ fn entries_that_expire_are_read_as_they_were_written() {
             continue;
         }
         let mut shown = Vec::new();
-        windrow::inspect::dump(&path, &mut shown).unwrap();
+        windrow::inspect::dump(&windrow::vfs::OsVfs, &path, &mut shown).unwrap();
         dumps.push_str(&String::from_utf8_lossy(&shown));
     }
     for kind in kinds {

@@ -101,7 +101,7 @@ fn all_of_it_is_read_as_it_was_written() {
             continue;
         };
         let mut shown = Vec::new();
-        windrow::inspect::dump(&path, &mut shown).unwrap();
+        windrow::inspect::dump(&windrow::vfs::OsVfs, &path, &mut shown).unwrap();
         let extension = extension.to_string_lossy().into_owned();
         let shown = String::from_utf8(shown).unwrap();
         dumps.entry(extension).or_default().push_str(&shown);

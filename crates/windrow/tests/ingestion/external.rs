@@ -70,7 +70,12 @@ fn files_are_ingested_and_may_be_removed() {
         store.check_sound();
         for name in store.data_files() {
             let mut shown = Vec::new();
-            windrow::inspect::dump(&store.folder.path().join(name), &mut shown).unwrap();
+            windrow::inspect::dump(
+                &windrow::vfs::OsVfs,
+                &store.folder.path().join(name),
+                &mut shown,
+            )
+            .unwrap();
             assert!(
                 shown
                     .windows(10)

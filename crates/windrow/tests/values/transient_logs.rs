@@ -71,12 +71,16 @@ fn lengths_in_a_transient_log(order: MediumOrder) -> Vec<u64> {
     );
 
     let mut lengths = Vec::new();
-    windrow::inspect::visit(&value_files(folder.path())[0], &mut |record| {
-        if let Some(Field::Number(length)) = record.field("value_bytes") {
-            lengths.push(length);
-        }
-        Ok(())
-    })
+    windrow::inspect::visit(
+        &windrow::vfs::OsVfs,
+        &value_files(folder.path())[0],
+        &mut |record| {
+            if let Some(Field::Number(length)) = record.field("value_bytes") {
+                lengths.push(length);
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     lengths
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use windrow::Result;
-use windrow::backup::Backups;
 
 use super::RateArgs;
 use super::progress::{Bars, with_bars};
@@ -48,7 +47,7 @@ pub(crate) struct ArchiveArgs {
 pub(crate) fn archive(args: &ArchiveArgs, output: &mut Output) -> Result<Outcome> {
     let db = store::open(&args.db)?;
     let bars = Bars::default();
-    let backups = with_bars(Backups::open(&args.backups)?, &bars).with_rate(args.rate.rate);
+    let backups = with_bars(store::backups(&args.backups)?, &bars).with_rate(args.rate.rate);
     let archived = db.archive(&backups);
     bars.finish();
     let archived = archived?;
