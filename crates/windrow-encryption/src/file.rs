@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use windrow::vfs::{Advice, File, Region, WriteBack, read_exact_at, write_all_at};
 
+use crate::context::Context;
 use crate::sector::{CELL_BYTES, Cell, FileCipher, NONCE_BYTES, SECTOR_BYTES, Sector};
-use crate::vfs::Context;
 
 /// The most cells that one write encrypts before it writes them.
 const CELLS_MAX: u64 = 512;

@@ -41,6 +41,7 @@
     reason = "the locks of the engine's facade belong to the engine"
 )]
 
+mod context;
 mod file;
 mod keys;
 mod sector;

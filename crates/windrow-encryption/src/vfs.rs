@@ -1,35 +1,22 @@
 //! The file system whose files are encrypted.
 //!
-//! Concurrency: that of [`Vfs`]. The locks of `rewrites` are held while one write goes to the page cache.
+//! Concurrency: that of [`Vfs`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
 
+use crate::context::Context;
 use crate::file::{EncryptedFile, read_sector};
 use crate::keys::KeyProvider;
 use crate::sector::{FileCipher, SECTOR_BYTES, key_name};
 
 /// The file that names the content of a database. Its key is checked before anything is written.
 const CURRENT: &str = "CURRENT";
-
-/// What all files of a file system share.
-pub(crate) struct Context {
-    pub(crate) keys: Arc<dyn KeyProvider>,
-    rewrites: [Mutex<()>; 64],
-}
-
-impl Context {
-    /// Held while a cell of the file `id` that may be read is written again.
-    pub(crate) fn rewrites(&self, id: u64) -> MutexGuard<'_, ()> {
-        let lock = &self.rewrites[(id % 64) as usize];
-        lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A file system that encrypts what another one stores. For [`Options::with_vfs`](windrow::Options::with_vfs),
 /// [`Backups::with_vfs`](windrow::backup::Backups::with_vfs) and whatever takes a [`Vfs`].
@@ -42,8 +29,7 @@ pub struct EncryptedVfs {
 impl EncryptedVfs {
     /// Stores files in `inner`, encrypted with the keys of `keys`.
     pub fn new(inner: Arc<dyn Vfs>, keys: Arc<dyn KeyProvider>) -> Self {
-        let rewrites = std::array::from_fn(|_| Mutex::new(()));
-        let context = Arc::new(Context { keys, rewrites });
+        let context = Arc::new(Context::new(keys));
         Self { inner, context }
     }
 

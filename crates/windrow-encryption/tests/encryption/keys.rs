@@ -188,7 +188,7 @@ fn a_text_of_keys_is_what_it_looks_like() {
         format!("a {}", &digits[1..]),
         format!("a {digits}0"),
         format!("a {}g", &digits[1..]),
-        format!("a {}", "é".repeat(32)),
+        format!("a {}", "\u{e9}".repeat(32)),
         format!("a {digits}\na {digits}"),
     ];
     for text in wrong {
