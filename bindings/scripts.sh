@@ -33,5 +33,6 @@ unreachable() {
 
 # without_paths: the flags of a build into which the paths of this machine do not enter.
 without_paths() {
-    echo "${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=windrow"
+    echo "${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=windrow \
+--remap-path-prefix=$(rustc --print sysroot)=rust"
 }
