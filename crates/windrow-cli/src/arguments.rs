@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
     /// A file with keys: databases and backups are encrypted. A line for each key: name, space, 64 hexadecimal digits
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) key_file: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -38,9 +38,9 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let mut output = Output::new(arguments.json);
-    let result = match (&arguments.keys, &arguments.command) {
+    let result = match (&arguments.key_file, &arguments.command) {
         (Some(_), Command::Demo(_)) => Err(Error::invalid_argument(
-            "the demo does not encrypt: it takes no keys",
+            "the demo does not encrypt: it takes no file with keys",
         )),
         (Some(keys), _) => store::use_keys(keys),
         (None, _) => Ok(()),

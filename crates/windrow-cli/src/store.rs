@@ -83,9 +83,12 @@ impl StoreArgs {
 /// # Errors
 /// The file cannot be read, or does not have keys.
 pub(crate) fn use_keys(path: &Path) -> Result<()> {
-    let failed = |error| Error::io("read the keys of", path, error);
-    let keys = fs::read_to_string(path).map_err(failed)?;
-    let keys: KeyRing = keys.parse().map_err(failed)?;
+    let text = fs::read(path).map_err(|error| Error::io("read the keys of", path, error))?;
+    let keys = String::from_utf8(text).unwrap_or_default().parse();
+    let keys: KeyRing = keys.map_err(|error| {
+        let message = format!("{} has no keys: {error}", path.display());
+        Error::invalid_argument(message)
+    })?;
     ENCRYPTED.get_or_init(|| Arc::new(EncryptedVfs::new(Arc::new(OsVfs), Arc::new(keys))));
     Ok(())
 }

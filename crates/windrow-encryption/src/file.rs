@@ -1,16 +1,18 @@
 //! An encrypted file: places in it become cells, and cells are read and written.
 //!
-//! Invariants: no nonce is used twice. A cell is written as one sector, so what it held before a write is there after a power
+//! Invariants: no nonce is used twice, but for a chance of less than 2^-32 in a file of 2^32 writes of cells. A cell is written as one sector, so what it held before a write is there after a power
 //! failure in the middle of it. A cell that is not authentic is never taken for what was written.
 //!
 //! Concurrency: any thread may read beside one that writes elsewhere in the file, also in the same cell. A cell that is being
-//! written again may look torn to a reader. The reader then waits for the writer: handles of one file share a lock, found by
-//! the number of the file. A reader in another process looks again a few times. One handle of a file writes at a time.
+//! written again may look torn to a reader. The reader then waits for the writer: handles of one file have a lock in common, found
+//! by the number of the file. A reader in another process looks again for a while. One handle of a file writes at a time.
 
 use std::fmt::{self, Debug};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use windrow::vfs::{Advice, File, Region, WriteBack, read_exact_at, write_all_at};
 
@@ -20,8 +22,8 @@ use crate::sector::{CELL_BYTES, Cell, FileCipher, NONCE_BYTES, SECTOR_BYTES, Sec
 /// The most cells that one write encrypts before it writes them.
 const CELLS_MAX: u64 = 512;
 
-/// How often a reader looks at a cell that another process may be writing.
-const LOOKS: u32 = 8;
+/// How often a reader looks at a cell that another process may be writing. It waits 63 ms in all.
+const LOOKS: u32 = 6;
 
 /// [`CELL_BYTES`], for places in the file.
 const CELL: u64 = CELL_BYTES as u64;
@@ -69,6 +71,9 @@ impl EncryptedFile {
     }
 
     /// The cipher; `None` while the file has no bytes, and perhaps no header.
+    ///
+    /// # Errors
+    /// Those of [`FileCipher::open`], if the file has bytes.
     fn cipher(&self) -> io::Result<Option<&FileCipher>> {
         if let Some(cipher) = self.cipher.get() {
             return Ok(Some(cipher));
@@ -77,25 +82,23 @@ impl EncryptedFile {
             return Ok(None);
         };
         match FileCipher::open(&header, |name| self.context.keys.key(name)) {
-            // Nothing in it needs the key, which may be gone.
+            // The power has failed while it was created; or nothing in it needs the key, which may be gone.
             Err(_) if self.cells()? == 0 => Ok(None),
-            cipher => Ok(cipher?.map(|cipher| self.cipher.get_or_init(|| cipher))),
+            cipher => cipher.map(|cipher| Some(self.cipher.get_or_init(|| cipher))),
         }
     }
 
-    /// The cipher. Writes the header if there is none.
+    /// The cipher. Writes the header if there is none, and makes it durable.
     fn cipher_to_write(&self) -> io::Result<&FileCipher> {
         if let Some(cipher) = self.cipher()? {
             return Ok(cipher);
-        }
-        if self.inner.length()? > SECTOR_BYTES as u64 {
-            let message = "the file is not encrypted, or its header is damaged";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let name = self.context.keys.current()?;
         let key = self.context.keys.key(&name)?;
         let (cipher, header) = FileCipher::create(&name, &key)?;
         write_all_at(&*self.inner, &header, 0)?;
+        // A file with cells always has its header.
+        self.inner.sync_data()?;
         Ok(self.cipher.get_or_init(|| cipher))
     }
 
@@ -121,9 +124,14 @@ impl EncryptedFile {
         self.look_again(cipher, number)
     }
 
+    /// Reads a cell again that looked torn. Only one at the end of the file may be being written.
     #[cold]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "another process may be in the middle of a write; its end takes microseconds unless that process rests"
+    )]
     fn look_again(&self, cipher: &FileCipher, number: u64) -> io::Result<Cell> {
-        for _ in 0..LOOKS {
+        for look in 0..LOOKS {
             let unwritten = self.context.rewrites(cipher.id());
             let sector = read_sector(&*self.inner, physical(number))?;
             drop(unwritten);
@@ -131,7 +139,10 @@ impl EncryptedFile {
             if let Some(cell) = opened {
                 return Ok(cell);
             }
-            std::hint::spin_loop();
+            if number + 1 < self.cells()? {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1 << look));
         }
         cipher.unforeseen_cell(number)
     }
@@ -147,7 +158,7 @@ impl EncryptedFile {
         Ok(End { cells, partial })
     }
 
-    /// A cell that is written again in part; `None` if it is not authentic, so nothing of it counts.
+    /// A cell that is written again in part; `None` if it is not authentic.
     fn existing(&self, cipher: &FileCipher, number: u64) -> io::Result<Option<Cell>> {
         let sector = read_sector(&*self.inner, physical(number))?;
         Ok(sector.and_then(|sector| cipher.open_cell(number, &sector)))
@@ -197,11 +208,15 @@ impl EncryptedFile {
     /// The cell that a write changes in part.
     fn existing_in(&self, end: &End, cipher: &FileCipher, number: u64) -> io::Result<Cell> {
         let cell = match &end.partial {
-            _ if number >= end.cells => None,
-            Some(last) if number + 1 == end.cells => Some(last.clone()),
-            _ => self.existing(cipher, number)?,
+            _ if number >= end.cells => Cell::EMPTY,
+            Some(last) if number + 1 == end.cells => last.clone(),
+            // Damage stays damage.
+            _ => match self.existing(cipher, number)? {
+                Some(cell) => cell,
+                None => cipher.unforeseen_cell(number)?,
+            },
         };
-        Ok(cell.unwrap_or(Cell::EMPTY))
+        Ok(cell)
     }
 
     /// Where the cells of a range of the file are.
@@ -289,7 +304,8 @@ impl File for EncryptedFile {
             return Ok(());
         };
         let wanted = small(length - last * CELL);
-        let mut cell = self.existing(cipher, last)?.unwrap_or(Cell::EMPTY);
+        let existing = self.existing(cipher, last)?;
+        let mut cell = existing.map_or_else(|| cipher.unforeseen_cell(last), Ok)?;
         if cell.length != wanted {
             cell.bytes[wanted..].fill(0);
             cell.length = wanted;

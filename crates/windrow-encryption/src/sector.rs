@@ -79,46 +79,46 @@ impl FileCipher {
         Ok((cipher, header))
     }
 
-    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name; `None` if this is no header: the
-    /// file is new, and its header is not written yet or was lost with the power.
+    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name.
     ///
     /// # Errors
-    /// `Unsupported`: a later version. `PermissionDenied`: no such key, or another one with its name. That of `key_of`.
+    /// `InvalidData`: this is no header, it is damaged, or the key has its name in common with another one. `PermissionDenied`:
+    /// there is no such key. `Unsupported`: a later version. That of `key_of`.
     pub(crate) fn open(
         header: &Sector,
         key_of: impl FnOnce(&str) -> io::Result<Key>,
-    ) -> io::Result<Option<Self>> {
+    ) -> io::Result<Self> {
+        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         if header[..8] != MAGIC {
-            return Ok(None);
+            let message = "the file is not encrypted, or its header is damaged";
+            return Err(damaged(message.to_owned()));
         }
         if header[8..12] != VERSION.to_le_bytes() {
             let message = "the file is encrypted in a way that a later version may know";
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
-        let name = key_name(header).ok_or_else(damaged_header)?;
-        let wrong_key = |what| {
-            let message = format!("the file is encrypted with the key {name:?}, and {what}");
-            io::Error::new(io::ErrorKind::PermissionDenied, message)
-        };
+        let name = key_name(header)
+            .ok_or_else(|| damaged("the header of the encrypted file is damaged".to_owned()))?;
+        let message = format!("the file is encrypted with the key {name:?}, and");
         let key = key_of(name).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => wrong_key("there is no such key here"),
+            io::ErrorKind::NotFound => {
+                let message = format!("{message} there is no such key here");
+                io::Error::new(io::ErrorKind::PermissionDenied, message)
+            }
             _ => error,
         })?;
         let (cipher, of_header) = Self::derive(&key, &header[SALT])?;
         let mut untagged = *header;
         untagged[HEADER_TAG].fill(0);
-        let tag = Tag::try_from(&header[HEADER_TAG]).map_err(|_| damaged_header())?;
-        of_header
-            .decrypt_inout_detached(
-                &Nonce::default(),
-                &untagged,
-                InOutBuf::from(&mut [][..]),
-                &tag,
-            )
-            .map_err(|_| {
-                wrong_key("the key of this name is another one, or the file is damaged")
-            })?;
-        Ok(Some(cipher))
+        let tag = Tag::try_from(&header[HEADER_TAG]).map_err(refused)?;
+        let nothing = InOutBuf::from(&mut [][..]);
+        let checked = of_header.decrypt_inout_detached(&Nonce::default(), &untagged, nothing, &tag);
+        checked.map_err(|_| {
+            damaged(format!(
+                "{message} the key of this name is another one, or the header is damaged"
+            ))
+        })?;
+        Ok(cipher)
     }
 
     /// The cipher of a file, and that of its header.
@@ -214,9 +214,4 @@ pub(crate) fn key_name(header: &Sector) -> Option<&str> {
 /// The error of a cipher for a message that is too long, which none is here.
 fn refused<E>(_: E) -> io::Error {
     io::Error::other("the cipher refuses a message")
-}
-
-fn damaged_header() -> io::Error {
-    let message = "the header of the encrypted file is damaged";
-    io::Error::new(io::ErrorKind::InvalidData, message)
 }

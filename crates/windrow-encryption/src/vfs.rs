@@ -35,21 +35,29 @@ impl EncryptedVfs {
 
     /// How many files of the directory `path` have each key, by its name. A key that no file has any more can be destroyed,
     /// unless a checkpoint or a backup needs it. Files without bytes, and those that are not encrypted, such as `LOCK`, do not
-    /// count. `LOG`, which the database does not need, keeps its key until it is full; it can be removed.
+    /// count. `LOG`, which the database does not need, keeps its key until it is full, and so does a `STATUS` that a killed process
+    /// has left; both can be removed.
     ///
     /// # Errors
     /// The directory cannot be read.
     pub fn files_by_key(&self, path: &Path) -> io::Result<BTreeMap<String, u64>> {
         let mut counts = BTreeMap::new();
         for name in self.inner.list(path)? {
-            // A directory cannot be opened; a file may be gone by now.
-            let Ok(file) = self.inner.open(&path.join(&name), OpenMode::Read) else {
-                continue;
+            let file = self.inner.open(&path.join(&name), OpenMode::Read);
+            let header = file.and_then(|file| {
+                let has_cells = file.length()? > SECTOR_BYTES as u64;
+                if has_cells {
+                    read_sector(&*file, 0)
+                } else {
+                    Ok(None)
+                }
+            });
+            let header = match header {
+                // It is gone by now, or a directory.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::IsADirectory => continue,
+                header => header?,
             };
-            if file.length()? <= SECTOR_BYTES as u64 {
-                continue;
-            }
-            let header = read_sector(&*file, 0)?;
             if let Some(key) = header.as_ref().and_then(key_name) {
                 *counts.entry(key.to_owned()).or_default() += 1;
             }
@@ -59,22 +67,28 @@ impl EncryptedVfs {
 
     /// Checks the key of the database whose lock is `path`.
     fn check_key(&self, path: &Path) -> io::Result<()> {
-        let file = match self
-            .inner
-            .open(&path.with_file_name(CURRENT), OpenMode::Read)
-        {
+        let current = path.with_file_name(CURRENT);
+        let refused = match self.check_header(&current) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            file => file?,
+            Err(error) => error,
+            Ok(()) => return Ok(()),
         };
-        let cipher = match read_sector(&*file, 0)? {
-            Some(header) => FileCipher::open(&header, |name| self.context.keys.key(name))?,
-            None => None,
-        };
-        if cipher.is_none() {
-            let message = "the database is not encrypted, or its CURRENT is damaged";
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        // It may be damaged. The key is right if it is that of another file.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let names = self.inner.list(folder)?;
+        let is_ours = |name: &String| self.check_header(&folder.join(name)).is_ok();
+        if refused.kind() == io::ErrorKind::InvalidData && names.iter().any(is_ours) {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("{}: {refused}", current.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+    }
+
+    /// Checks that the file `path` is encrypted with a key that is here.
+    fn check_header(&self, path: &Path) -> io::Result<()> {
+        let file = self.inner.open(path, OpenMode::Read)?;
+        let header = read_sector(&*file, 0)?.unwrap_or([0; SECTOR_BYTES]);
+        FileCipher::open(&header, |name| self.context.keys.key(name)).map(drop)
     }
 }
 

@@ -15,12 +15,12 @@ fn folder() -> TempDir {
     folder
 }
 
-/// All that a person does with a database in clear, with `--keys`.
+/// All that a person does with a database in clear, with `--key-file`.
 #[test]
 fn all_commands_take_keys() {
     let folder = folder();
     let with_keys =
-        |arguments: &[&str]| windrow(&folder, &[&["--keys", "keys"], arguments].concat());
+        |arguments: &[&str]| windrow(&folder, &[&["--key-file", "keys"], arguments].concat());
     done(&with_keys(&["put", "db", "legible", "recognizable"]));
     done(&with_keys(&["flush", "db"]));
     done(&with_keys(&["put", "db", "legible too", "recognizable"]));
@@ -67,9 +67,9 @@ fn wrong_keys_are_refused() {
     let folder = folder();
     done(&windrow(
         &folder,
-        &["--keys", "keys", "put", "db", "key", "value"],
+        &["--key-file", "keys", "put", "db", "key", "value"],
     ));
-    let refused = windrow(&folder, &["--keys", "others", "get", "db", "key"]);
+    let refused = windrow(&folder, &["--key-file", "others", "get", "db", "key"]);
     assert_eq!(code(&refused), 2);
     assert!(
         problem(&refused).contains("\"first\""),
@@ -77,14 +77,16 @@ fn wrong_keys_are_refused() {
         problem(&refused)
     );
     assert_ne!(code(&windrow(&folder, &["get", "db", "key"])), 0);
-    for keys in ["none", "db"] {
-        let refused = windrow(&folder, &["--json", "--keys", keys, "get", "db", "key"]);
-        assert_eq!(code(&refused), 2);
-        json_error(&refused);
+    fs::write(folder.path().join("no keys"), "secret").unwrap();
+    for (keys, expected) in [("none", 2), ("db", 2), ("no keys", 1)] {
+        let refused = windrow(&folder, &["--json", "--key-file", keys, "get", "db", "key"]);
+        assert_eq!(code(&refused), expected, "{keys}");
+        let error = json_error(&refused);
+        assert!(!error.to_string().contains("secret"));
     }
-    let demo = windrow(&folder, &["--keys", "keys", "demo"]);
+    let demo = windrow(&folder, &["--key-file", "keys", "demo"]);
     assert_eq!(code(&demo), 1);
     // Nothing of all that has changed anything.
-    let value = windrow(&folder, &["--keys", "keys", "get", "db", "key"]);
+    let value = windrow(&folder, &["--key-file", "keys", "get", "db", "key"]);
     assert!(done(&value).contains("value"));
 }

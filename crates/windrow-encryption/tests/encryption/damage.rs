@@ -1,19 +1,26 @@
 //! What somebody can do to the files without the key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windrow::Db;
+use windrow::{Db, Durability, ErrorKind};
 use windrow_sim::{Image, Random, SimDisk};
 
-use crate::{FOLDER, encrypted, open, raw_files, value};
+use crate::{FOLDER, encrypted, open, options, raw_files, value};
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A closed database and what it holds.
 fn filled() -> (Image, Entries) {
     let disk = SimDisk::new();
-    let db = open(&encrypted(&disk)).unwrap();
+    let (db, entries) = fill(&disk);
+    db.close().unwrap();
+    (disk.image(), entries)
+}
+
+/// A database with several files of each kind, and durable writes in its log alone.
+fn fill(disk: &SimDisk) -> (Db, Entries) {
+    let db = open(&encrypted(disk)).unwrap();
     let keyspace = db.keyspace("main").unwrap();
     let mut entries = Entries::new();
     for round in 0..150_u64 {
@@ -24,24 +31,45 @@ fn filled() -> (Image, Entries) {
     }
     db.flush().unwrap();
     db.wait_idle().unwrap();
-    keyspace.insert("last", value(3)).unwrap();
-    entries.insert(b"last".to_vec(), value(3));
-    db.close().unwrap();
-    (disk.image(), entries)
+    for number in 0..20_u64 {
+        let key = format!("last {number}");
+        keyspace
+            .insert_with(&key, value(3), Durability::Sync)
+            .unwrap();
+        entries.insert(key.into(), value(3));
+    }
+    (db, entries)
 }
 
-/// Reads everything; whatever is read must be right.
+/// Reads everything; whatever is read must be right, and every error one of damage.
 fn check(db: &Db, entries: &Entries) -> bool {
-    let Ok(keyspace) = db.keyspace("main") else {
-        return false;
-    };
+    let keyspace = db.keyspace("main").unwrap();
+    let mut is_sound = true;
     for (key, value) in entries {
         match keyspace.get(key) {
             Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
-            Err(_) => return false,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                is_sound = false;
+            }
         }
     }
-    db.verify().is_ok_and(|report| report.is_sound())
+    is_sound && db.verify().unwrap().is_sound()
+}
+
+/// Opens and reads a database that may be damaged.
+fn is_sound(disk: &SimDisk, entries: &Entries) -> bool {
+    match open(&encrypted(disk)) {
+        Ok(db) => {
+            let is_sound = check(&db, entries);
+            drop(db.close());
+            is_sound
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            false
+        }
+    }
 }
 
 /// Each sector of each file: one bit of it, zeros in its place, and another sector of the same file.
@@ -72,14 +100,7 @@ fn a_changed_sector_is_never_taken_for_data() {
             let mut changed = bytes.clone();
             changed[place..place + 512].copy_from_slice(change);
             disk.edit(|image| image.write(&path, &changed).unwrap());
-            let is_sound = match open(&encrypted(&disk)) {
-                Ok(db) => {
-                    let is_sound = check(&db, &entries);
-                    drop(db.close());
-                    is_sound
-                }
-                Err(_) => false,
-            };
+            let is_sound = is_sound(&disk, &entries);
             changes_made += 1;
             noticed += usize::from(!is_sound);
         }
@@ -102,6 +123,51 @@ fn exchanged_files_are_found() {
         image.write(first, &theirs).unwrap();
         image.write(second, &ours).unwrap();
     });
-    let is_sound = open(&encrypted(&disk)).is_ok_and(|db| check(&db, &entries));
-    assert!(!is_sound);
+    assert!(!is_sound(&disk, &entries));
+}
+
+/// A file whose first sector is damaged is no empty file, and a repair loses no other one.
+#[test]
+fn a_damaged_header_is_damage() {
+    let disk = SimDisk::new();
+    let (db, entries) = fill(&disk);
+    // A killed process: nothing but the log says how long the log is.
+    let image = disk.image();
+    drop(db.close());
+    let mut kinds = BTreeSet::new();
+    for (name, bytes) in raw_files(&SimDisk::from_image(image.clone())) {
+        if name == "LOCK" || bytes.len() <= 512 {
+            continue;
+        }
+        kinds.insert(name.rsplit('.').next().unwrap().to_owned());
+        let path = Path::new(FOLDER).join(&name);
+        for change in 0..3 {
+            let disk = SimDisk::from_image(image.clone());
+            let mut changed = bytes.clone();
+            match change {
+                0 => changed[3] ^= 4,
+                1 => changed[115] ^= 4,
+                _ => changed[..512].fill(0),
+            }
+            disk.edit(|image| image.write(&path, &changed).unwrap());
+            assert!(!is_sound(&disk, &entries), "{name}, change {change}");
+
+            let vfs = encrypted(&disk);
+            Db::repair(FOLDER, "/repaired", &options(&vfs)).unwrap();
+            let db = Db::open("/repaired", options(&vfs)).unwrap();
+            let keyspace = db.keyspace("main").unwrap();
+            let mut found = 0;
+            for entry in keyspace.iter().unwrap() {
+                let (key, value) = entry.unwrap();
+                assert_eq!(entries.get(&key), Some(&value), "{name}, change {change}");
+                found += 1;
+            }
+            assert!(
+                found > entries.len() / 4,
+                "{name}, change {change}: {found}"
+            );
+            db.close().unwrap();
+        }
+    }
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
 }

@@ -1,5 +1,6 @@
 //! An encrypted file beside a plain one.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,12 +172,14 @@ fn a_changed_header_gives_no_bytes() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         disk.edit(|image| image.write(&path, &bytes).unwrap());
         let vfs = encrypted(&disk);
-        // A name may stand for no key. Without the first bytes it is no header.
-        if let Ok(file) = vfs.open(&path, OpenMode::ReadWrite) {
-            assert!(bit < 64);
-            assert_eq!(file.length().unwrap(), 0);
-            write_all_at(&*file, b"more", 0).unwrap_err();
-        }
+        // The name of the key may have become another one.
+        let kinds = [
+            ErrorKind::InvalidData,
+            ErrorKind::PermissionDenied,
+            ErrorKind::Unsupported,
+        ];
+        let error = vfs.open(&path, OpenMode::ReadWrite).map(drop).unwrap_err();
+        assert!(kinds.contains(&error.kind()), "{bit}: {error}");
         assert_eq!(disk.image().read(&path).unwrap(), bytes);
     }
 }

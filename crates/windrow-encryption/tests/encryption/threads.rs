@@ -14,13 +14,14 @@ const BYTES: u64 = 300_000;
 #[test]
 fn what_was_written_can_be_read_beside_appends() {
     let folder = tempfile::tempdir().unwrap();
-    let keys = Arc::new(KeyRing::new("first", key(1)));
-    let vfs = EncryptedVfs::new(Arc::new(OsVfs), keys);
+    let keys: Arc<KeyRing> = Arc::new(KeyRing::new("first", key(1)));
+    // The second one stands for another process: it has no lock in common with the first.
+    let [vfs, other] = [(); 2].map(|()| EncryptedVfs::new(Arc::new(OsVfs), keys.clone()));
     let path = folder.path().join("file");
     let file = vfs.create(&path).unwrap();
     let written = AtomicU64::new(0);
     let byte_at = |place: u64| (place * 31 % 251) as u8;
-    let read = |path: &Path| {
+    let read = |vfs: &EncryptedVfs, path: &Path| {
         let file = vfs.open(path, OpenMode::Read).unwrap();
         loop {
             let end = written.load(Ordering::Acquire);
@@ -36,9 +37,8 @@ fn what_was_written_can_be_read_beside_appends() {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| read(&path));
-        }
+        scope.spawn(|| read(&vfs, &path));
+        scope.spawn(|| read(&other, &path));
         let mut place = 0;
         while place < BYTES {
             let end = place + 1 + place % 53;

@@ -141,12 +141,13 @@ impl Error {
         }))
     }
 
-    /// `file` at `path`, which the manifest names, could not be opened. A missing file is damage.
+    /// `file` at `path`, which the manifest names, could not be opened. A missing file is damage, and so is one whose
+    /// [`Vfs`](crate::vfs::Vfs) says it.
     pub(crate) fn open(file: &str, path: &Path, source: io::Error) -> Self {
-        if source.kind() == io::ErrorKind::NotFound {
-            Self::corruption(file, 0, "the file is missing")
-        } else {
-            Self::io("open", path, source)
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::corruption(file, 0, "the file is missing"),
+            io::ErrorKind::InvalidData => Self::corruption(file, 0, source),
+            _ => Self::io("open", path, source),
         }
     }
 

@@ -371,6 +371,9 @@ impl LogReader {
 
 /// The error for a file that cannot be opened or read at `offset`.
 fn failure(name: &str, path: &Path, offset: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::InvalidData {
+        return Error::corruption(name, offset, error);
+    }
     let next = match error.kind() {
         io::ErrorKind::NotFound => Next::FileMissing,
         _ => Next::ReadError,

@@ -371,7 +371,7 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
             }
             return Ok(None);
         }
-        outcome => outcome.map_err(failure)?,
+        outcome => outcome.map_err(|error| Error::open(&name, &path, error))?,
     };
     let length = file.length().map_err(failure)?;
     let mut bytes = vec![0; usize::try_from(length.min(CURRENT_BYTES_MAX)).unwrap_or(0)];

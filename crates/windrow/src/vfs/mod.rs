@@ -79,7 +79,7 @@ pub trait Vfs: Send + Sync + Debug {
     /// Creates a new, empty file for reading and writing; `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
-    /// Opens an existing file.
+    /// Opens an existing file. `InvalidData` if it is so damaged that none of its bytes can be read.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
 
     /// Names (not paths) of everything in the directory `path`, in no particular order.

@@ -78,7 +78,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Leaves out the names that lead to no file: links whose target is gone.
+    /// Leaves out the names that lead to no file, links whose target is gone, and what is so damaged that it has no bytes.
     fn leave_out_dangling(&mut self, vfs: &dyn Vfs, folder: &Path) -> Result<()> {
         for file in self.files.clone() {
             let is_read = matches!(
@@ -93,6 +93,10 @@ impl Survey {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.files.remove(&file);
                     self.lose("the name leads to no file", file, None);
+                }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    self.files.remove(&file);
+                    self.lose("it cannot be opened", file, None);
                 }
                 Err(error) => return Err(Error::io("open", &path, error)),
                 Ok(_) => {}
