@@ -14,9 +14,10 @@ const BYTES: u64 = 300_000;
 #[test]
 fn what_was_written_can_be_read_beside_appends() {
     let folder = tempfile::tempdir().unwrap();
-    let keys: Arc<KeyRing> = Arc::new(KeyRing::new("first", key(1)));
+    let keys = Arc::new(KeyRing::new("first", key(1)));
     // The second one stands for another process: it has no lock in common with the first.
-    let [vfs, other] = [(); 2].map(|()| EncryptedVfs::new(Arc::new(OsVfs), keys.clone()));
+    let [vfs, other] =
+        [(); 2].map(|()| EncryptedVfs::new(Arc::new(OsVfs), Arc::<KeyRing>::clone(&keys)));
     let path = folder.path().join("file");
     let file = vfs.create(&path).unwrap();
     let written = AtomicU64::new(0);
