@@ -33,6 +33,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.internals.CachedStateStore;
 import org.apache.kafka.test.InternalMockProcessorContext;
 import org.apache.kafka.test.StreamsTestUtils;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -70,6 +71,14 @@ class TransactionWatchTest {
             store.close();
         }
         store = open("counts");
+    }
+
+    /** A persist may still go on: its files would appear in the folder while that is removed. */
+    @AfterEach
+    void close() {
+        if (store != null) {
+            store.close();
+        }
     }
 
     private KeyValueStore<Bytes, byte[]> open(String name) {
