@@ -3,7 +3,9 @@
 //! Concurrency: any thread. The Java side calls it once for each handle, when no call has it.
 
 use jni::sys::jlong;
-use windrow::{Consumer, Db, Error, ErrorKind, Keyspace, PendingPersist, Secondary, Snapshot, View};
+use windrow::{
+    Consumer, Db, Error, ErrorKind, Keyspace, PendingPersist, Secondary, Snapshot, View,
+};
 
 use crate::changes::SharedChanges;
 use crate::cursors::SharedCursor;
