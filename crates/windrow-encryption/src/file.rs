@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use windrow::vfs::{Advice, File, Region, WriteBack, read_exact_at, write_all_at};
+use windrow::vfs::{Advice, File, Region, WriteBack, read_up_to_end_at, write_all_at};
 
 use crate::context::Context;
 use crate::sector::{CELL_BYTES, Cell, FileCipher, NONCE_BYTES, SECTOR_BYTES, Sector};
@@ -240,7 +240,7 @@ impl File for EncryptedFile {
         // One more, which is there unless the one before it is the last of the file.
         let mut sectors = vec![[0; SECTOR_BYTES]; small(numbers.end - numbers.start) + 1];
         let at = physical(numbers.start);
-        let found = read_available(&*self.inner, sectors.as_flattened_mut(), at)? / SECTOR_BYTES;
+        let found = read_up_to_end_at(&*self.inner, sectors.as_flattened_mut(), at)? / SECTOR_BYTES;
         let mut filled = 0;
         for ((number, sector), place) in numbers.zip(&sectors).zip(1..=found) {
             let cell = self.open_cell(cipher, number, sector)?;
@@ -391,23 +391,6 @@ fn physical(cell: u64) -> u64 {
 /// The whole sector at `offset`; `None` if the file ends before its end.
 pub(crate) fn read_sector(file: &dyn File, offset: u64) -> io::Result<Option<Sector>> {
     let mut sector = [0; SECTOR_BYTES];
-    match read_exact_at(file, &mut sector, offset) {
-        Ok(()) => Ok(Some(sector)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Fills `buffer` as far as the file reaches; returns how many bytes.
-fn read_available(file: &dyn File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
+    let found = read_up_to_end_at(file, &mut sector, offset)?;
+    Ok((found == SECTOR_BYTES).then_some(sector))
 }

@@ -162,14 +162,11 @@ fn open(path: &Path) -> io::Result<Option<LogFile>> {
 fn read_lines(file: &mut LogFile, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> io::Result<()> {
     let mut buffer = [0; 8 << 10];
     loop {
-        match file.file.read_at(&mut buffer, file.place) {
-            Ok(0) => break,
-            Ok(count) => {
-                rest.extend(&buffer[..count]);
-                file.place += count as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let count = vfs::read_up_to_end_at(&*file.file, &mut buffer, file.place)?;
+        rest.extend(&buffer[..count]);
+        file.place += count as u64;
+        if count < buffer.len() {
+            break;
         }
     }
     if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {

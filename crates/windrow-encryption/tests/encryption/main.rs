@@ -13,6 +13,7 @@
 mod crashes;
 mod damage;
 mod files;
+mod golden;
 mod keys;
 mod threads;
 

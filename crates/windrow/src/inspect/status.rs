@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::base::{Error, Result};
 use crate::codec::checksum::checksum;
 use crate::manifest::names::FileName;
-use crate::vfs::{OpenMode, Vfs};
+use crate::vfs::{OpenMode, Vfs, read_up_to_end_at};
 
 /// A reader meets a write so often at most.
 const TRIES_MAX: usize = 10;
@@ -48,13 +48,7 @@ fn read(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     let mut bytes = vec![0; length];
-    let mut end = 0;
-    while end < length {
-        match file.read_at(&mut bytes[end..], end as u64)? {
-            0 => break,
-            count => end += count,
-        }
-    }
+    let end = read_up_to_end_at(&*file, &mut bytes, 0)?;
     bytes.truncate(end);
     Ok(bytes)
 }

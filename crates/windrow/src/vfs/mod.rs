@@ -251,19 +251,28 @@ pub(crate) fn map_if_possible(file: &dyn File, length: u64) -> io::Result<Option
 ///
 /// # Errors
 /// `UnexpectedEof` if the file ends before the buffer is full, or the error of the read.
-pub fn read_exact_at(file: &dyn File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        match file.read_at(buffer, offset) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                buffer = &mut buffer[count..];
-                offset += count as u64;
-            }
+pub fn read_exact_at(file: &dyn File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    if read_up_to_end_at(file, buffer, offset)? < buffer.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+/// Fills `buffer` from `offset` as far as the file reaches, through short reads and interruptions; returns how many bytes.
+///
+/// # Errors
+/// The error of the read.
+pub fn read_up_to_end_at(file: &dyn File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(filled)
 }
 
 /// Writes all of `buffer` at `offset`, through short writes and interruptions.

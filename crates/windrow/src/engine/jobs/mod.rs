@@ -129,6 +129,7 @@ enum Job {
 /// Which jobs a thread takes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
+    /// Whatever is due.
     All,
     /// All but compactions and garbage collections.
     Short,
