@@ -81,6 +81,34 @@ fn large_values_that_only_memtables_refer_to_are_counted() {
     check(only_keyspace(&db).value_logs, 20, 0);
 }
 
+/// Only Linux says of each page of a mapping whether it is in memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn blocks_that_this_process_has_written_are_not_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    // The blocks that a scan verifies.
+    let verified = |db: &Db| {
+        let before = db.stats().block_loads;
+        assert_eq!(db.keyspace("k").unwrap().iter().unwrap().count(), 20_000);
+        db.stats().block_loads - before
+    };
+    let db = open(folder.path());
+    let keyspace = db.keyspace("k").unwrap();
+    for _ in 0..2 {
+        for number in 0..20_000_u32 {
+            keyspace.insert(number.to_be_bytes(), [7; 100]).unwrap();
+        }
+        db.flush().unwrap();
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+        assert_eq!(verified(&db), 0);
+    }
+    drop(keyspace);
+    db.close().unwrap();
+    let db = open(folder.path());
+    let blocks = verified(&db);
+    assert!(blocks > 500, "{blocks}");
+}
+
 #[test]
 fn lifetime_counters_outlive_a_close() {
     let folder = tempfile::tempdir().unwrap();

@@ -52,8 +52,12 @@ impl RegionBytes for Shown {
         self.0.damaged.get().unwrap_or(&self.0.bytes)
     }
 
-    /// False for a third of the pages, so that readers also load copies. The length of the file decides which.
+    /// False for a third of the pages of every other file, so that readers also load copies. The length of the file
+    /// decides which.
     fn is_resident(&self, range: Range<usize>) -> bool {
+        if self.0.bytes.len().div_ceil(PAGE_BYTES).is_multiple_of(2) {
+            return true;
+        }
         let pages = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
         pages
             .into_iter()

@@ -14,17 +14,27 @@
 //! [`SENTINEL_EVERY`]th piece of a file is a *sentinel*: it never has a mark, and its reads ask the system each time. A
 //! cold read of a sentinel counts for all pieces that it stands for.
 //!
-//! Invariant I1: a piece has a mark only if a reader found it in memory, and if it is a block verified it, in this
-//! interval or while this interval began.
+//! What a reader of a segment finds in the interval in which this process wrote the segment is what the writer has
+//! sealed with checksums, unless the writer has let pages go. So these blocks need no verification in that interval, and
+//! a reader who finds a *group* of them in memory marks them together: one question to the system instead of 64.
+//!
+//! Invariants:
+//! - I1. A piece has a mark only if a reader found it in memory in this interval or while this interval began, and if it
+//!   is a block the reader verified it then, or this process wrote it in this interval.
+//! - I2. A segment counts as written in no other interval than that in which it was noted.
 //!
 //! Concurrency: all readers share one clock and the marks of a file. The start of an interval may race with any read:
-//! a reader that misses it at one access sees it at the next.
+//! a reader that misses it at one access sees it at the next. A short lock guards the list of written segments: jobs,
+//! opens of tables and starts of intervals take it, reads do not.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::SegmentId;
+use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::runtime::Runtime;
 
@@ -41,6 +51,12 @@ const ANNOUNCED_READS: u32 = 256;
 /// One piece in this number is a sentinel.
 const SENTINEL_EVERY: usize = 1024;
 
+/// The pieces whose marks are in one word.
+const GROUP_PIECES: usize = 64;
+
+/// The most segments whose writing is remembered, 8 bytes each and their place in a set. Segments beyond are verified.
+const WRITTEN_MAX: usize = 1 << 14;
+
 /// Counts intervals. A new interval removes every mark.
 pub(crate) struct MarkClock {
     interval: AtomicU64,
@@ -52,6 +68,8 @@ pub(crate) struct MarkClock {
     began: AtomicU64,
     /// How many more reads ask for their blocks in advance.
     announced_reads: AtomicU32,
+    /// The segments that were written in this interval.
+    written: Mutex<HashSet<SegmentId>>,
     runtime: Arc<dyn Runtime>,
 }
 
@@ -63,6 +81,7 @@ impl MarkClock {
             cold_reads: AtomicU64::new(0),
             began: AtomicU64::new(nanos(runtime.now())),
             announced_reads: AtomicU32::new(0),
+            written: Mutex::default(),
             runtime: Arc::clone(runtime),
         }
     }
@@ -81,7 +100,23 @@ impl MarkClock {
             .store(nanos(self.runtime.now()), Ordering::Relaxed);
         self.marks.store(0, Ordering::Relaxed);
         self.cold_reads.store(0, Ordering::Relaxed);
+        let mut written = self.written.lock();
         self.interval.fetch_add(1, Ordering::Relaxed);
+        *written = HashSet::new(); // I2
+    }
+
+    /// Notes that this process has just written `segment`, without compression, and that it has let go of no page of it.
+    pub(crate) fn note_written(&self, segment: SegmentId) {
+        let mut written = self.written.lock();
+        if written.len() < WRITTEN_MAX {
+            written.insert(segment);
+        }
+    }
+
+    /// The interval, if `segment` was written in it.
+    pub(crate) fn written_in(&self, segment: SegmentId) -> Option<u64> {
+        let written = self.written.lock();
+        written.contains(&segment).then(|| self.interval())
     }
 
     /// The current interval.
@@ -141,6 +176,8 @@ fn nanos(time: Duration) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Marks {
     interval: AtomicU64,
+    /// The interval in which this process wrote the pieces, if it did.
+    written_in: Option<u64>,
     words: Box<[AtomicU64]>,
 }
 
@@ -148,10 +185,28 @@ impl Marks {
     pub(crate) fn new(pieces: usize) -> Self {
         Self {
             interval: AtomicU64::new(0),
-            words: (0..pieces.div_ceil(64))
+            written_in: None,
+            words: (0..pieces.div_ceil(GROUP_PIECES))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
         }
+    }
+
+    /// The marks of pieces that this process wrote in the interval `written_in`, if it did.
+    pub(crate) fn written_in(mut self, interval: Option<u64>) -> Self {
+        self.written_in = interval;
+        self
+    }
+
+    /// Whether this process wrote the pieces in the interval of `clock`.
+    pub(crate) fn are_written(&self, clock: &MarkClock) -> bool {
+        self.written_in == Some(clock.interval())
+    }
+
+    /// The pieces of the group of `piece`; the last group may name pieces that do not exist.
+    pub(crate) fn group(piece: usize) -> Range<usize> {
+        let start = piece - piece % GROUP_PIECES;
+        start..start + GROUP_PIECES
     }
 
     /// The bytes held in memory.
@@ -166,7 +221,8 @@ impl Marks {
         if self.interval.load(Ordering::Acquire) != interval {
             self.remove_all(interval);
         }
-        self.words[piece / 64].load(Ordering::Relaxed) >> (piece % 64) & 1 != 0
+        let word = self.words[piece / GROUP_PIECES].load(Ordering::Relaxed);
+        word >> (piece % GROUP_PIECES) & 1 != 0
     }
 
     /// Whether all `pieces` have a mark in the interval of `clock`.
@@ -194,8 +250,8 @@ impl Marks {
         if Self::is_sentinel(piece) {
             return;
         }
-        let bit = 1 << (piece % 64);
-        if self.words[piece / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        let bit = 1 << (piece % GROUP_PIECES);
+        if self.words[piece / GROUP_PIECES].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             clock.marks.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -264,6 +320,37 @@ mod tests {
         assert!(marks.contain(63..65, &clock) && !marks.contain(63..66, &clock));
         clock.advance();
         assert!((0..200).all(|piece| !marks.contains(piece, &clock)));
+    }
+
+    #[test]
+    fn segments_count_as_written_in_one_interval() {
+        let clock = clock(Duration::ZERO);
+        let (one, other) = (SegmentId(1), SegmentId(2));
+        clock.advance();
+        clock.note_written(one);
+        assert_eq!(
+            (clock.written_in(one), clock.written_in(other)),
+            (Some(1), None)
+        );
+        let marks = Marks::new(200).written_in(clock.written_in(one));
+        assert!(marks.are_written(&clock));
+        assert!(
+            !Marks::new(200)
+                .written_in(clock.written_in(other))
+                .are_written(&clock)
+        );
+        clock.advance(); // I2
+        assert!(!marks.are_written(&clock));
+        assert_eq!(clock.written_in(one), None);
+    }
+
+    #[test]
+    fn the_list_of_written_segments_is_bounded() {
+        let clock = clock(Duration::ZERO);
+        for id in 0..2 * WRITTEN_MAX as u64 {
+            clock.note_written(SegmentId(id));
+        }
+        assert_eq!(clock.written.lock().len(), WRITTEN_MAX);
     }
 
     #[test]

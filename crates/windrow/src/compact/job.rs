@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{MemoryTracker, Result};
+use crate::base::{MemoryTracker, Result, SegmentId};
 use crate::vfs::Vfs;
 
 /// How urgent a job's writes are, the most urgent first.
@@ -37,6 +37,8 @@ pub(crate) trait JobContext {
     /// Fails with `NoSpace` if the disk has so little space left that writers may soon need it. A job of `priority`
     /// that has more to write calls it after each request.
     fn leave_space(&self, priority: IoPriority) -> Result<()>;
+    /// Notes that a job has written `segment` durably, whose blocks readers find in the page cache as they were written.
+    fn note_written(&self, segment: SegmentId);
     /// The tracker of the buffers of jobs.
     fn memory(&self) -> &Arc<MemoryTracker>;
 }

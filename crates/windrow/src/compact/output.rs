@@ -363,6 +363,11 @@ impl<'a, 'keys> Output<'a, 'keys> {
             }
             let written = writer.finish()?;
             self.log_references.add(&written.log_references);
+            if let Some(segment) = written.file.segments.last()
+                && written.stays
+            {
+                self.context.note_written(segment.id);
+            }
             match self.target {
                 None => self.finished.push(written.file),
                 Some(_) => self.grown.push(written.file),

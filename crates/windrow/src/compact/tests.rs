@@ -11,7 +11,8 @@ use super::values::{TransientRewrite, TransientValues, Values};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
-    Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, MemoryTracker, Result, Trailer,
+    Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, MemoryTracker, Result, SegmentId,
+    Trailer,
 };
 use crate::cache::BlockCache;
 use crate::codec::Compression;
@@ -90,6 +91,8 @@ impl JobContext for Context {
     fn leave_space(&self, _: IoPriority) -> Result<()> {
         Ok(())
     }
+
+    fn note_written(&self, _: SegmentId) {}
 
     fn memory(&self) -> &Arc<MemoryTracker> {
         &self.tracker

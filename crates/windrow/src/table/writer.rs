@@ -88,6 +88,9 @@ pub(crate) struct WrittenTable {
     pub(crate) file: FileMeta,
     /// The references of the segment to value logs, as they stand in its block.
     pub(crate) log_references: ReferenceList,
+    /// Whether readers of the mapped segment find what was written: its blocks are not compressed, and the page cache has
+    /// kept them all.
+    pub(crate) stays: bool,
 }
 
 /// Segments begin at multiples of this.
@@ -493,6 +496,7 @@ impl TableWriter {
                 segments: segments.into(),
             },
             log_references,
+            stays: self.options.compression == Compression::None && self.output.writer.stays(),
         })
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct FileWriter {
     judged: u64,
     /// The judged pieces that leave the page cache, ascending.
     leaving: VecDeque<Range<u64>>,
+    /// Whether no judged piece leaves it.
+    all_stay: bool,
 }
 
 impl FileWriter {
@@ -70,6 +72,7 @@ impl FileWriter {
             // What lies before the start is not judged.
             judged: start.next_multiple_of(PIECE_BYTES),
             leaving: VecDeque::new(),
+            all_stay: true,
         }
     }
 
@@ -124,11 +127,17 @@ impl FileWriter {
         }
         let pieces = self.judged..end;
         self.judged = end;
+        self.all_stay &= stays;
         match self.leaving.back_mut() {
             _ if stays => {}
             Some(last) if last.end == pieces.start => last.end = end,
             _ => self.leaving.push_back(pieces),
         }
+    }
+
+    /// Whether no piece so far leaves the page cache.
+    pub(crate) fn stays(&self) -> bool {
+        self.all_stay
     }
 
     /// Begins the write back of what is written, if that is enough, and waits for the one before (I3).

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::Shared;
-use crate::base::{KeyspaceId, MemoryTracker, Result};
+use crate::base::{KeyspaceId, MemoryTracker, Result, SegmentId};
 use crate::compact::fold::FoldCounts;
 use crate::compact::job::{CancelCheck, IoPriority, JobContext};
 use crate::engine::counters;
@@ -124,6 +124,10 @@ impl JobContext for Engine {
 
     fn request_io(&self, priority: IoPriority, bytes: u64, cancel: CancelCheck<'_>) -> Result<()> {
         self.limit_rate(priority, bytes, cancel)
+    }
+
+    fn note_written(&self, segment: SegmentId) {
+        self.tables.context().clock.note_written(segment);
     }
 
     fn leave_space(&self, priority: IoPriority) -> Result<()> {

@@ -92,7 +92,7 @@ impl Table {
             match known {
                 Some(known) if known.filter.form() == form => Ok(Arc::clone(known)),
                 Some(known) => known.with_filter(file, form, &context.memory).map(Arc::new),
-                None => Segment::open(file, meta, segment, form, &context.memory).map(Arc::new),
+                None => Segment::open(file, meta, segment, form, &context).map(Arc::new),
             }
         };
         let segments = meta.segments.iter().enumerate().map(segment);

@@ -24,6 +24,7 @@ use super::super::format::{
 };
 use super::super::memory::{HeldPart, TableMemory};
 use super::filter::{FilterForm, PiecedFilter, SMALL_FILTER_BYTES, SegmentFilter, WholeFilter};
+use super::table::TableContext;
 
 /// A segment of an open table.
 #[derive(Debug)]
@@ -155,8 +156,9 @@ impl Segment {
         table: &FileMeta,
         meta: &SegmentMeta,
         form: FilterForm,
-        memory: &TableMemory,
+        context: &TableContext,
     ) -> Result<Self> {
+        let memory = &context.memory;
         let name = file.name;
         let damaged = |what| Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
@@ -205,7 +207,7 @@ impl Segment {
         }
         let mut parts = SegmentParts {
             id: meta.id,
-            marks: Marks::new(index.blocks()),
+            marks: Marks::new(index.blocks()).written_in(context.clock.written_in(meta.id)),
             index,
             properties,
             unit_bytes,

@@ -9,8 +9,8 @@
 //! loaded, verified and kept in the block cache. Compressed blocks always use the cache.
 //!
 //! Invariants:
-//! - I1. No block is used before its checksum and form are verified: in a mapping within this
-//!   interval of its mark, otherwise when it is loaded.
+//! - I1. No block is used before its checksum and form are verified: in a mapping within this interval of its mark,
+//!   unless this process wrote the block in this interval; otherwise when it is loaded.
 //! - I2. Newer segments are later in the file and are searched first.
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O and the short locks of the caches.
@@ -515,6 +515,11 @@ impl Table {
         {
             return Ok(Block::Cached(block));
         }
+        if segment.marks.are_written(&self.context.clock)
+            && self.mark_group(region, segment, number)
+        {
+            return Ok(Block::Mapped(range.start));
+        }
         if !region.is_resident(range.clone()) {
             let reads = Marks::represented(number);
             self.context.clock.note_cold_read(reads);
@@ -529,6 +534,30 @@ impl Table {
             return Ok(Block::Mapped(range.start));
         }
         self.decompress_to_cache(codec, body, place)
+    }
+
+    /// Marks the blocks around block `number` of a segment that this process has written, if all of them are in memory.
+    /// They need no verification then (I1). The group ends with the index partition of the block, which is loaded.
+    fn mark_group(&self, region: &Region, segment: &Segment, number: usize) -> bool {
+        let number_of_partition = segment.index.partition_of(number);
+        let Some(partition) = segment.loaded_partition(number_of_partition) else {
+            return false;
+        };
+        let blocks = segment.index.blocks_of(number_of_partition);
+        let group = Marks::group(number);
+        let group = group.start.max(blocks.start)..group.end.min(blocks.end);
+        let (first, last) = (partition.block(group.start), partition.block(group.end - 1));
+        let places = (usize::try_from(first.offset), usize::try_from(last.offset));
+        let (Ok(start), Ok(end)) = places else {
+            return false;
+        };
+        let is_resident = region.is_resident(start..end + last.length);
+        if is_resident {
+            for number in group {
+                segment.marks.insert(number, &self.context.clock);
+            }
+        }
+        is_resident
     }
 
     /// Loads a block by a system call. The cache keeps it, except an uncompressed block of a mapped table: the page

@@ -10,6 +10,7 @@ mod pointers;
 mod salvage;
 mod segments;
 mod sequential;
+mod written;
 
 use std::path::Path;
 use std::sync::Arc;

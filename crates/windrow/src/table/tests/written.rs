@@ -1,0 +1,128 @@
+//! First reads of blocks that this process has written.
+
+use super::*;
+use crate::ErrorKind;
+use crate::base::sync::atomic::Ordering;
+use crate::vfs::memory::Held;
+
+/// The entry of whose value a bit is flipped in the file.
+const DAMAGED: usize = 3000;
+
+/// Several groups of blocks and partitions of the index.
+fn entries() -> Vec<Owned> {
+    let entry = |number: u32| Owned::new(format!("key{number:05}").as_bytes(), 1, Some(&[7; 200]));
+    (0..6000).map(entry).collect()
+}
+
+/// The table with these entries in memory, noted as written if `is_noted`. The value of entry [`DAMAGED`] is not the one
+/// that was written.
+fn fixture(entries: &[Owned], is_noted: bool) -> (Arc<MemoryFile>, Arc<Table>) {
+    let (meta, mut bytes) = write(entries, &plain());
+    let sound = open(bytes.clone(), &meta, BlockSource::Mapped).unwrap();
+    let key = &*entries[DAMAGED].key;
+    let block = sound.find_block(&sound.segments[0], key).unwrap().unwrap();
+    let stored = &mut bytes[usize::try_from(block.offset).unwrap()..][..block.length];
+    // Keys share their first bytes, which are in the block once.
+    let suffix = &key[key.len() - 2..];
+    let at = stored.windows(2).position(|two| two == suffix).unwrap();
+    stored[at + 20] ^= 1;
+    let file = MemoryFile::holding(bytes);
+    *file.page_cache.holds.lock() = Held::All;
+    let context = context(BlockSource::Mapped);
+    if is_noted {
+        context.clock.note_written(SEGMENT);
+    }
+    let table = open_file(Arc::clone(&file) as _, &meta, context).unwrap();
+    for number in 0..table.segments[0].index.blocks() {
+        // Loads the index.
+        self::block(&table, number);
+    }
+    file.page_cache.questions.store(0, Ordering::Relaxed);
+    (file, table)
+}
+
+/// The value of entry [`DAMAGED`].
+fn read(table: &Table, entries: &[Owned]) -> Result<Vec<u8>> {
+    let (_, value) = get(table, &entries[DAMAGED].key, 1)?.unwrap();
+    Ok(value)
+}
+
+#[test]
+fn blocks_are_not_verified_in_the_interval_in_which_they_were_written() {
+    let entries = entries();
+    let (_, unknown) = fixture(&entries, false);
+    assert_eq!(
+        read(&unknown, &entries).unwrap_err().kind(),
+        ErrorKind::Corruption
+    );
+    let (_, table) = fixture(&entries, true);
+    // Nobody looks: such damage is that of memory, as it is for blocks that were verified.
+    assert_ne!(read(&table, &entries).unwrap(), entries[DAMAGED].value);
+    table.context.clock.advance();
+    assert_eq!(
+        read(&table, &entries).unwrap_err().kind(),
+        ErrorKind::Corruption
+    );
+    assert_eq!(table.context.clock.written_in(SEGMENT), None);
+}
+
+#[test]
+fn a_group_of_blocks_is_asked_for_once() {
+    let entries = entries();
+    let (file, table) = fixture(&entries, true);
+    for _ in 0..2 {
+        for entry in &entries {
+            get(&table, &entry.key, 1).unwrap().unwrap();
+        }
+    }
+    let index = &table.segments[0].index;
+    let groups: usize = (0..index.partitions())
+        .map(|partition| {
+            let blocks = index.blocks_of(partition);
+            blocks.end.div_ceil(64) - blocks.start / 64
+        })
+        .sum();
+    assert!(index.partitions() > 1 && groups > 4, "{groups}");
+    assert_eq!(file.page_cache.questions.load(Ordering::Relaxed), groups);
+}
+
+#[test]
+fn blocks_of_a_group_that_is_not_in_memory_are_verified() {
+    let entries = entries();
+    let (file, table) = fixture(&entries, true);
+    for held in [Held::Some, Held::Nothing] {
+        *file.page_cache.holds.lock() = held;
+        assert_eq!(
+            read(&table, &entries).unwrap_err().kind(),
+            ErrorKind::Corruption
+        );
+        for entry in entries.iter().take(2000) {
+            let (_, value) = get(&table, &entry.key, 1).unwrap().unwrap();
+            assert!(value == entry.value);
+        }
+    }
+}
+
+#[test]
+fn only_plain_blocks_that_stay_count_as_written() {
+    let entries = entries();
+    let write = |options: &TableOptions, stays: bool| {
+        let vfs = MemoryVfs::default();
+        let writer = TableWriter::create(&vfs, Path::new(""), NUMBER, SEGMENT, options);
+        let mut writer = writer.unwrap();
+        for entry in &entries {
+            writer.add(&entry.key, entry.trailer, &entry.value).unwrap();
+            if writer.has_unjudged_piece() {
+                writer.judge(stays || entry.key < entries[DAMAGED].key);
+            }
+        }
+        writer.finish().unwrap().stays
+    };
+    let compressed = TableOptions {
+        compression: Compression::Lz4,
+        ..plain()
+    };
+    assert!(write(&plain(), true));
+    assert!(!write(&plain(), false));
+    assert!(!write(&compressed, true));
+}
