@@ -4,7 +4,7 @@
 //! needs `valgrind`. Names of operations pick some of them. The example counts each operation twice, with and
 //! without the operation itself, and divides the difference. The result therefore does not include the open of the
 //! database, the first verification of its blocks, and the making of keys. It includes the background work of an
-//! operation.
+//! operation. Lookups in new blocks are counted alone, without background work.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Parser, ValueEnum};
-use windrow::{Db, Options};
+use windrow::{Db, Keyspace, Options};
 use windrow_bench::{DataSet, ValueSizes};
 
 /// 16-byte keys and 100-byte values.
@@ -35,6 +35,9 @@ struct Args {
     /// The number of repetitions.
     #[arg(long, default_value_t = 100_000)]
     repeat: u64,
+    /// Times one operation of this number; 0 times none.
+    #[arg(long, default_value_t = Options::default().latency_interval)]
+    latency_interval: u32,
     /// Runs the one operation in this folder; this is the process under callgrind.
     #[arg(long, hide = true)]
     folder: Option<PathBuf>,
@@ -62,17 +65,28 @@ enum Operation {
     Next,
     /// A step forward, with reads of key and value.
     NextValue,
+    /// The first lookup in a block that this process has written.
+    FirstGet,
+    /// The second lookup in such a block, of another key.
+    SecondGet,
 }
+
+/// A block has fewer entries of these sizes.
+const ENTRIES_PER_BLOCK: usize = 40;
 
 impl Operation {
     /// Runs the operation `repeat` times, or with `is_idle` everything except for the operation.
     fn run(
         self,
         folder: &Path,
+        options: Options,
         data: &DataSet,
         repeat: u64,
         is_idle: bool,
     ) -> Result<(), Box<dyn Error>> {
+        if self.is_in_new_blocks() {
+            return self.get_in_new_blocks(folder, options, data);
+        }
         // Operations that write have their own database.
         let scratch = tempfile::tempdir_in(folder)?;
         let prepared = folder.join(PREPARED);
@@ -80,7 +94,7 @@ impl Operation {
             Self::Put | Self::GetMemtable => scratch.path(),
             _ => &prepared,
         };
-        let db = Db::open(folder, Options::default())?;
+        let db = Db::open(folder, options)?;
         let keyspace = db.keyspace("cost")?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut cursor = keyspace.cursor()?;
@@ -104,7 +118,7 @@ impl Operation {
             let index = data.random_index(0, step);
             match self {
                 Self::GetAbsent => data.missing_key(index, &mut key),
-                Self::Next | Self::NextValue => {}
+                Self::Next | Self::NextValue | Self::FirstGet | Self::SecondGet => {}
                 _ => data.key(index, &mut key),
             }
             if self == Self::Put {
@@ -125,6 +139,7 @@ impl Operation {
                     found ^= cursor.next()?;
                     black_box((cursor.key(), cursor.value()?));
                 }
+                Self::FirstGet | Self::SecondGet => {}
             }
         }
         black_box(found);
@@ -132,6 +147,62 @@ impl Operation {
         db.close()?;
         Ok(())
     }
+
+    fn is_in_new_blocks(self) -> bool {
+        matches!(self, Self::FirstGet | Self::SecondGet)
+    }
+
+    /// Looks up a key in each block of a new database.
+    fn get_in_new_blocks(
+        self,
+        folder: &Path,
+        options: Options,
+        data: &DataSet,
+    ) -> Result<(), Box<dyn Error>> {
+        let scratch = tempfile::tempdir_in(folder)?;
+        let db = Db::open(scratch.path(), options)?;
+        let keyspace = db.keyspace("cost")?;
+        let mut keys = fill(&keyspace, data)?;
+        keys.sort();
+        let mut value = Vec::new();
+        if self == Self::SecondGet {
+            for key in keys.iter().step_by(ENTRIES_PER_BLOCK) {
+                black_box(keyspace.get_into(key, &mut value)?);
+            }
+        }
+        let first = usize::from(self == Self::SecondGet);
+        counted(&keyspace, keys.iter().skip(first), &mut value)?;
+        drop(keyspace);
+        db.close()?;
+        Ok(())
+    }
+}
+
+/// What callgrind counts of the lookups in new blocks: the fill before them varies by more than they cost.
+#[inline(never)]
+fn counted<'a>(
+    keyspace: &Keyspace,
+    keys: impl Iterator<Item = &'a Vec<u8>>,
+    value: &mut Vec<u8>,
+) -> windrow::Result<()> {
+    for key in keys.step_by(ENTRIES_PER_BLOCK) {
+        black_box(keyspace.get_into(key, value)?);
+    }
+    Ok(())
+}
+
+/// Writes all entries into one sorted run. Returns their keys.
+fn fill(keyspace: &Keyspace, data: &DataSet) -> windrow::Result<Vec<Vec<u8>>> {
+    let (mut keys, mut value) = (Vec::new(), Vec::new());
+    for index in 0..data.num() {
+        let mut key = Vec::new();
+        data.key(index, &mut key);
+        data.value(&key, 0, &mut value);
+        keyspace.insert(&key, &value)?;
+        keys.push(key);
+    }
+    keyspace.compact_range::<&[u8]>(..)?;
+    Ok(keys)
 }
 
 /// The total that callgrind gives for `repeat` operations.
@@ -150,10 +221,16 @@ fn count(
     let done = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", kept.display()))
+        .args(
+            operation
+                .is_in_new_blocks()
+                .then_some("--toggle-collect=*cost::counted*"),
+        )
         .arg(std::env::current_exe()?)
         .arg(name.get_name())
         .arg(format!("--entries={}", args.entries))
         .arg(format!("--repeat={repeat}"))
+        .arg(format!("--latency-interval={}", args.latency_interval))
         .arg("--folder")
         .arg(folder)
         .args(is_idle.then_some("--idle"))
@@ -173,19 +250,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let data = DataSet::new(args.entries, KEY_BYTES, ValueSizes::same(VALUE_BYTES), 1)?;
     if let (Some(folder), [operation]) = (&args.folder, &args.operations[..]) {
-        operation.run(folder, &data, args.repeat, args.idle)?;
+        let mut options = Options::default();
+        options.latency_interval = args.latency_interval;
+        operation.run(folder, options, &data, args.repeat, args.idle)?;
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
     let db = Db::open(folder.path().join(PREPARED), Options::default())?;
     let keyspace = db.keyspace("cost")?;
-    let (mut key, mut value) = (Vec::new(), Vec::new());
-    for index in 0..args.entries {
-        data.key(index, &mut key);
-        data.value(&key, 0, &mut value);
-        keyspace.insert(&key, &value)?;
-    }
-    keyspace.compact_range::<&[u8]>(..)?;
+    fill(&keyspace, &data)?;
     db.close()?;
     // The first open replays the remaining logs, so no counted open does.
     Db::open(folder.path().join(PREPARED), Options::default())?.close()?;
@@ -197,12 +270,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         &args.operations
     };
     for &operation in chosen {
-        let repeat = if operation == Operation::Put {
-            args.entries
-        } else {
-            args.repeat
+        let repeat = match operation {
+            Operation::Put => args.entries,
+            Operation::FirstGet | Operation::SecondGet => {
+                args.entries.div_ceil(ENTRIES_PER_BLOCK as u64)
+            }
+            _ => args.repeat,
         };
-        let without = count(&args, folder.path(), operation, repeat, true)?;
+        let without = if operation.is_in_new_blocks() {
+            0
+        } else {
+            count(&args, folder.path(), operation, repeat, true)?
+        };
         let with = count(&args, folder.path(), operation, repeat, false)?;
         let each = with.saturating_sub(without) / repeat;
         println!("{:<14} {each:>12}", format!("{operation:?}"));

@@ -2,7 +2,7 @@
 //!
 //! A load from a mapping whose page is not in memory waits for the device, and a failing device then ends the
 //! process. So a reader uses a piece in place only if the piece has a *mark*: in this interval the piece was
-//! verified while it was in memory. A reader of a piece without a mark asks the system. If the piece is in memory,
+//! in memory, and verified or just written. A reader of a piece without a mark asks the system. If the piece is in memory,
 //! the reader verifies it in place and marks it. If not, the reader loads a copy by a system call. Such a *cold
 //! read* moves the bytes of the piece and no others, reports a failing device as an error, and leaves no mark.
 //!
@@ -14,18 +14,20 @@
 //! [`SENTINEL_EVERY`]th piece of a file is a *sentinel*: it never has a mark, and its reads ask the system each time. A
 //! cold read of a sentinel counts for all pieces that it stands for.
 //!
-//! What a reader of a segment finds in the interval in which this process wrote the segment is what the writer has
-//! sealed with checksums, unless the writer has let pages go. So these blocks need no verification in that interval, and
-//! a reader who finds a *group* of them in memory marks them together: one question to the system instead of 64.
+//! What readers of a segment find in the interval in which this process completed it is what the writer has sealed with
+//! checksums, unless pages have left the page cache. So these blocks need no verification in that interval, and a reader
+//! who finds a *group* of them in memory marks them together. The first evidence that pages have left ends that: the
+//! writing job lets them go, or a reader does not find its group, or asks the device for some of the blocks.
 //!
 //! Invariants:
-//! - I1. A piece has a mark only if a reader found it in memory in this interval or while this interval began, and if it
-//!   is a block the reader verified it then, or this process wrote it in this interval.
+//! - I1. A piece has a mark only if a reader found it in memory in this interval or while this interval began. If it is a
+//!   block, the reader verified it then, or this process completed its segment in this interval and nothing has shown that
+//!   pages of it have left the page cache.
 //! - I2. A segment counts as written in no other interval than that in which it was noted.
 //!
 //! Concurrency: all readers share one clock and the marks of a file. The start of an interval may race with any read:
 //! a reader that misses it at one access sees it at the next. A short lock guards the list of written segments: jobs,
-//! opens of tables and starts of intervals take it, reads do not.
+//! opens of tables and starts of intervals take it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -52,7 +54,13 @@ const ANNOUNCED_READS: u32 = 256;
 const SENTINEL_EVERY: usize = 1024;
 
 /// The pieces whose marks are in one word.
-const GROUP_PIECES: usize = 64;
+const WORD_PIECES: usize = 64;
+
+/// The pieces that are marked together. About as many are mapped together by the fault of one page.
+const GROUP_PIECES: usize = 16;
+
+/// What stands in place of an interval for pieces that count as written in none.
+const NOT_WRITTEN: u64 = u64::MAX;
 
 /// The most segments whose writing is remembered, 8 bytes each and their place in a set. Segments beyond are verified.
 const WRITTEN_MAX: usize = 1 << 14;
@@ -177,7 +185,7 @@ fn nanos(time: Duration) -> u64 {
 pub(crate) struct Marks {
     interval: AtomicU64,
     /// The interval in which this process wrote the pieces, if it did.
-    written_in: Option<u64>,
+    written_in: AtomicU64,
     words: Box<[AtomicU64]>,
 }
 
@@ -185,22 +193,30 @@ impl Marks {
     pub(crate) fn new(pieces: usize) -> Self {
         Self {
             interval: AtomicU64::new(0),
-            written_in: None,
-            words: (0..pieces.div_ceil(GROUP_PIECES))
+            written_in: AtomicU64::new(NOT_WRITTEN),
+            words: (0..pieces.div_ceil(WORD_PIECES))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
         }
     }
 
     /// The marks of pieces that this process wrote in the interval `written_in`, if it did.
-    pub(crate) fn written_in(mut self, interval: Option<u64>) -> Self {
-        self.written_in = interval;
-        self
+    pub(crate) fn written_in(self, interval: Option<u64>) -> Self {
+        let interval = interval.unwrap_or(NOT_WRITTEN);
+        Self {
+            written_in: AtomicU64::new(interval),
+            ..self
+        }
     }
 
-    /// Whether this process wrote the pieces in the interval of `clock`.
+    /// Whether this process wrote the pieces in the interval of `clock`, and none is known to have left the page cache.
     pub(crate) fn are_written(&self, clock: &MarkClock) -> bool {
-        self.written_in == Some(clock.interval())
+        self.written_in.load(Ordering::Relaxed) == clock.interval()
+    }
+
+    /// Notes that pages of the pieces have left the page cache, so what comes back is not known to be what was written.
+    pub(crate) fn forget_written(&self) {
+        self.written_in.store(NOT_WRITTEN, Ordering::Relaxed);
     }
 
     /// The pieces of the group of `piece`; the last group may name pieces that do not exist.
@@ -221,8 +237,8 @@ impl Marks {
         if self.interval.load(Ordering::Acquire) != interval {
             self.remove_all(interval);
         }
-        let word = self.words[piece / GROUP_PIECES].load(Ordering::Relaxed);
-        word >> (piece % GROUP_PIECES) & 1 != 0
+        let word = self.words[piece / WORD_PIECES].load(Ordering::Relaxed);
+        word >> (piece % WORD_PIECES) & 1 != 0
     }
 
     /// Whether all `pieces` have a mark in the interval of `clock`.
@@ -232,7 +248,7 @@ impl Marks {
     }
 
     /// Whether `piece` never gets a mark.
-    fn is_sentinel(piece: usize) -> bool {
+    pub(crate) fn is_sentinel(piece: usize) -> bool {
         piece % SENTINEL_EVERY == SENTINEL_EVERY / 2
     }
 
@@ -250,9 +266,24 @@ impl Marks {
         if Self::is_sentinel(piece) {
             return;
         }
-        let bit = 1 << (piece % GROUP_PIECES);
-        if self.words[piece / GROUP_PIECES].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        let bit = 1 << (piece % WORD_PIECES);
+        if self.words[piece / WORD_PIECES].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
             clock.marks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks the `pieces` of one group, which this process has written and a reader has found in memory, except sentinels.
+    /// They count as one mark, since nobody has asked for the others yet.
+    pub(crate) fn insert_written(&self, pieces: Range<usize>, clock: &MarkClock) {
+        let word = &self.words[pieces.start / WORD_PIECES];
+        let bits = pieces.filter(|&piece| !Self::is_sentinel(piece));
+        let bits = bits.fold(0, |bits, piece| bits | 1 << (piece % WORD_PIECES));
+        if word.fetch_or(bits, Ordering::Relaxed) & bits != bits {
+            clock.marks.fetch_add(1, Ordering::Relaxed);
+        }
+        if !self.are_written(clock) {
+            // The marks may have come into the interval that has begun meanwhile (I1).
+            word.store(0, Ordering::Relaxed);
         }
     }
 
@@ -342,6 +373,26 @@ mod tests {
         clock.advance(); // I2
         assert!(!marks.are_written(&clock));
         assert_eq!(clock.written_in(one), None);
+        clock.note_written(other);
+        let marks = Marks::new(200).written_in(clock.written_in(other));
+        assert!(marks.are_written(&clock));
+        marks.forget_written();
+        assert!(!marks.are_written(&clock));
+    }
+
+    #[test]
+    fn a_group_gets_its_marks_in_its_interval_only() {
+        let clock = clock(Duration::ZERO);
+        let written = |interval| Marks::new(1024).written_in(Some(interval));
+        let marks = written(0);
+        marks.insert_written(Marks::group(517), &clock);
+        let marked = (0..1024).filter(|&piece| marks.contains(piece, &clock));
+        // Without the sentinel.
+        assert!(marked.eq(513..528));
+        assert_eq!(clock.marks.load(Ordering::Relaxed), 1);
+        let late = written(7);
+        late.insert_written(Marks::group(0), &clock);
+        assert!(!late.contains(0, &clock));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::job::{CancelCheck, IoPriority, JobContext};
 use super::output::{Output, OutputFiles};
 use super::values::{TransientRewrite, TransientValues, Values};
-use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{Mutex, Shared};
 use crate::base::{
     Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, MemoryTracker, Result, SegmentId,
     Trailer,
@@ -32,6 +32,8 @@ struct Context {
     /// The operations that still succeed.
     successes: AtomicUsize,
     tracker: Arc<MemoryTracker>,
+    /// The segments that are known as written.
+    written: Mutex<Vec<SegmentId>>,
 }
 
 impl Context {
@@ -92,7 +94,9 @@ impl JobContext for Context {
         Ok(())
     }
 
-    fn note_written(&self, _: SegmentId) {}
+    fn note_written(&self, segment: SegmentId) {
+        self.written.lock().push(segment);
+    }
 
     fn memory(&self) -> &Arc<MemoryTracker> {
         &self.tracker
@@ -292,6 +296,26 @@ fn compacted(
 
 fn in_place(files: Shared<ValueFiles>, context: &Context) -> Values {
     compacted(context, files, TransientValues::InPlace)
+}
+
+#[test]
+fn only_outputs_that_stay_are_noted_as_written() {
+    let entry = |number: u32| {
+        let key = format!("k{number:06}").into_bytes();
+        (key, Trailer::new(1, Kind::Value), vec![7; 40])
+    };
+    let entries: Vec<Entry> = (0..10_000).map(entry).collect();
+    let input = 1 << 20;
+    for (resident, is_noted) in [(input, true), (0, false)] {
+        let context = Context::new(usize::MAX);
+        let buffers = read_buffers(&context);
+        buffers.passed().add(input, resident);
+        let files = Shared::new(ValueFiles::default());
+        let values = Values::of_compaction(files, buffers, TransientValues::InPlace, options());
+        let (written, _) = write(&context, &entries, values).unwrap();
+        let segment = written.tables[0].segments[0].id;
+        assert_eq!(context.written.lock().contains(&segment), is_noted);
+    }
 }
 
 #[test]

@@ -373,7 +373,7 @@ proptest! {
         let exact = 0.995 - 0.2 * (covered_per_write * writes_max).min(1.0);
         // The tree and the live keys have estimates of their own of what has expired. Among some hundred
         // loads they differed by up to 1.6 % of the keys with such entries.
-        let estimated = (0.05 * load.expiring * load.keys as f64).min(0.5 * live);
+        let estimated = (0.03 * load.expiring * load.keys as f64).min(0.2 * live);
         prop_assert!(entries as f64 + rounded + estimated >= live * exact, "{entries} of {live}");
         prop_assert!(entries as f64 <= load.writes() as f64 * 1.001);
         if load.draws == 0 && load.range_deletes_per_write == 0.0 && load.expiring == 0.0 {

@@ -147,13 +147,18 @@ impl Table {
         if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
             clock.note_warm_read();
         } else {
-            self.announce_range(first.offset, last.end());
+            self.announce_range_after(first.offset, last.end(), || segment.marks.forget_written());
         }
     }
 
     /// Asks the system for the bytes from `start` to `end`, unless they are in memory. Returns whether they are. The
     /// read that follows reports a file that cannot be opened.
     fn announce_range(&self, start: u64, end: u64) -> bool {
+        self.announce_range_after(start, end, || ())
+    }
+
+    /// As [`announce_range`](Self::announce_range), after a call of `before` if it asks.
+    fn announce_range_after(&self, start: u64, end: u64, before: impl FnOnce()) -> bool {
         let Ok(file) = self.file() else {
             return false;
         };
@@ -168,6 +173,7 @@ impl Table {
         if is_near {
             self.context.clock.note_warm_read();
         } else {
+            before();
             file.file.advise(start..end, Advice::WillNeed);
         }
         is_near

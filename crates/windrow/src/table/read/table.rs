@@ -516,7 +516,7 @@ impl Table {
             return Ok(Block::Cached(block));
         }
         if segment.marks.are_written(&self.context.clock)
-            && self.mark_group(region, segment, number)
+            && self.mark_written(region, segment, number)
         {
             return Ok(Block::Mapped(range.start));
         }
@@ -536,26 +536,27 @@ impl Table {
         self.decompress_to_cache(codec, body, place)
     }
 
-    /// Marks the blocks around block `number` of a segment that this process has written, if all of them are in memory.
-    /// They need no verification then (I1). The group ends with the index partition of the block, which is loaded.
-    fn mark_group(&self, region: &Region, segment: &Segment, number: usize) -> bool {
+    /// Whether block `number` of a segment that this process has written needs no verification (I1): it and those around
+    /// it are in memory. They get their marks. The group ends with the index partition of the block, which is loaded.
+    fn mark_written(&self, region: &Region, segment: &Segment, number: usize) -> bool {
         let number_of_partition = segment.index.partition_of(number);
-        let Some(partition) = segment.loaded_partition(number_of_partition) else {
+        let partition = segment.loaded_partition(number_of_partition);
+        let Some(partition) = partition.filter(|_| !Marks::is_sentinel(number)) else {
             return false;
         };
         let blocks = segment.index.blocks_of(number_of_partition);
         let group = Marks::group(number);
         let group = group.start.max(blocks.start)..group.end.min(blocks.end);
         let (first, last) = (partition.block(group.start), partition.block(group.end - 1));
-        let places = (usize::try_from(first.offset), usize::try_from(last.offset));
-        let (Ok(start), Ok(end)) = places else {
+        let ends = (usize::try_from(first.offset), usize::try_from(last.end()));
+        let (Ok(start), Ok(end)) = ends else {
             return false;
         };
-        let is_resident = region.is_resident(start..end + last.length);
+        let is_resident = region.is_resident(start..end);
         if is_resident {
-            for number in group {
-                segment.marks.insert(number, &self.context.clock);
-            }
+            segment.marks.insert_written(group, &self.context.clock);
+        } else {
+            segment.marks.forget_written();
         }
         is_resident
     }
