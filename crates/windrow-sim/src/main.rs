@@ -9,7 +9,9 @@ use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 use windrow_sim::contract;
-use windrow_sim::stress::{bank, crash, damage, faults, kill, metamorphic, quota, transactions};
+use windrow_sim::stress::{
+    bank, crash, damage, faults, kill, metamorphic, quota, soak, transactions,
+};
 
 /// Tries to break Windrow.
 #[derive(Debug, Parser)]
@@ -37,6 +39,11 @@ enum StressTest {
     /// The process that is killed.
     #[command(name = kill::WRITER, hide = true)]
     KillWriter(kill::Writer),
+    /// Kills a writer, secondaries, backups and a replica, and compares all of them, on the real file system.
+    Soak(soak::Plan),
+    /// One of the processes of the soak.
+    #[command(name = soak::CHILD, hide = true)]
+    SoakChild(soak::Child),
     /// Prints the contract suite of the bindings: `bindings/contract/suite.json`.
     Contract,
     /// Moves money by batches and counts it, on the real file system with threads.
@@ -60,6 +67,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         StressTest::Kill(plan) => show(&kill::run(&plan, &std::env::current_exe()?)?),
         StressTest::KillWriter(writer) => {
             kill::write(&writer)?;
+            true
+        }
+        StressTest::Soak(plan) => show(&soak::run(&plan, &std::env::current_exe()?)?),
+        StressTest::SoakChild(child) => {
+            soak::run_child(&child)?;
             true
         }
         StressTest::Contract => {

@@ -8,11 +8,12 @@
 //!     cargo run --release -p windrow-sim -- quota --seeds 100 --step-bytes 512
 //!     cargo run --release -p windrow-sim -- kill --rounds 500
 //!     cargo run --release -p windrow-sim -- bank --seconds 600
+//!     cargo run --release -p windrow-sim -- soak --seconds 3600
 
 use std::error::Error;
 use std::path::Path;
 use windrow_sim::stress::{
-    Seeds, bank, crash, damage, default_plan, faults, kill, metamorphic, quota, transactions,
+    Seeds, bank, crash, damage, default_plan, faults, kill, metamorphic, quota, soak, transactions,
 };
 
 /// The first `count` seeds.
@@ -109,5 +110,16 @@ fn bank_neither_loses_nor_makes_money() -> Result<(), Box<dyn Error>> {
         seconds: 5,
         seed: 1,
     })?;
+    Ok(())
+}
+
+#[test]
+fn soak_ends_with_equal_copies() -> Result<(), Box<dyn Error>> {
+    let plan = soak::Plan {
+        seconds: 10,
+        seed: 1,
+    };
+    let tally = soak::run(&plan, Path::new(env!("CARGO_BIN_EXE_windrow-sim")))?;
+    assert!(tally.batches > 100, "{tally}");
     Ok(())
 }

@@ -13,6 +13,7 @@ pub mod kill;
 pub mod metamorphic;
 pub mod quota;
 mod seeds;
+pub mod soak;
 mod steps;
 pub mod transactions;
 

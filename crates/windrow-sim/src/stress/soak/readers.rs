@@ -1,0 +1,127 @@
+//! The processes that follow the writer as secondaries, and compare each state that they read.
+//!
+//! Concurrency: one thread, and that of the secondary, which catches up by itself.
+
+use super::child::{Event, Report, Stage, options};
+use super::content::{Counts, KEYSPACES, Model};
+use crate::Random;
+use crate::model::{Contents, Entries};
+use crate::session::verify;
+use std::time::Duration;
+use windrow::runtime::Runtime;
+use windrow::{Db, ErrorKind, Result, Secondary};
+
+/// The most states that a reader holds.
+const HELD_MAX: usize = 6;
+
+/// A state that is held, what it must show, and until when.
+struct Held {
+    state: Db,
+    model: Model,
+    counts: Counts,
+    until: Duration,
+}
+
+pub(super) fn run(stage: &Stage) -> Result<()> {
+    let Some(secondary) = open(stage)? else {
+        return Ok(());
+    };
+    let mut random = stage.random(0);
+    if random.chance(1, 2) {
+        secondary.follow(Duration::from_millis(20))?;
+    }
+    let mut model = Model::new(stage.seed);
+    let mut newest = Counts::default();
+    let mut held = Vec::new();
+    loop {
+        let is_last = stage.is_over();
+        let followed = secondary.db();
+        newest = model.check(&followed, newest, "a followed state")?;
+        let least = stage.acknowledged.get();
+        let state = secondary.catch_up()?;
+        newest = model.check(&state, later(least, newest), "a catch-up")?;
+        stage.happened(Event::CaughtUp);
+        if is_last {
+            stage.report(Report::Last(newest));
+            return Ok(());
+        }
+        match random.below(16) {
+            0 => verify(&state)?,
+            1 => {
+                let found = scan_slowly(stage, &state)?;
+                let seen = model.check_contents(found, newest, "a slow scan")?;
+                assert_eq!(seen, newest, "a slow scan");
+                stage.happened(Event::Scanned);
+            }
+            _ => {}
+        }
+        held.push(Held {
+            state,
+            model: model.clone(),
+            counts: newest,
+            until: stage.clock.now() + held_for(&mut random),
+        });
+        let now = stage.clock.now();
+        for due in held.extract_if(.., |held| held.until <= now) {
+            compare_again(stage, due)?;
+        }
+        held.truncate(HELD_MAX);
+        stage.sleep(Duration::from_millis(random.below(300)));
+    }
+}
+
+/// Waits until there is a database; `None` if the end comes first.
+pub(super) fn open(stage: &Stage) -> Result<Option<Secondary>> {
+    while !stage.is_over() {
+        match Db::open_secondary(stage.db(), options()) {
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    && stage.acknowledged.get() == Counts::default() => {}
+            opened => return opened.map(Some),
+        }
+        stage.sleep(Duration::from_millis(20));
+    }
+    Ok(None)
+}
+
+fn later(one: Counts, other: Counts) -> Counts {
+    std::array::from_fn(|lane| one[lane].max(other[lane]))
+}
+
+/// Most states for a moment, some for seconds.
+fn held_for(random: &mut Random) -> Duration {
+    let longest = if random.chance(1, 4) { 8000 } else { 1000 };
+    Duration::from_millis(random.below(longest))
+}
+
+fn compare_again(stage: &Stage, held: Held) -> Result<()> {
+    let Held {
+        state,
+        mut model,
+        counts,
+        ..
+    } = held;
+    let again = model.check(&state, counts, "a held state")?;
+    assert_eq!(again, counts, "a held state");
+    stage.happened(Event::ComparedAgain);
+    Ok(())
+}
+
+/// Reads all entries, with pauses in which the writer goes on.
+fn scan_slowly(stage: &Stage, state: &Db) -> Result<Contents> {
+    let mut contents = Contents::new();
+    for name in KEYSPACES {
+        let mut entries = Entries::new();
+        if let Some(keyspace) = state.existing_keyspace(name)? {
+            for entry in keyspace.iter()? {
+                let (key, value) = entry?;
+                entries.insert(key, value);
+                if entries.len() % 128 == 0 {
+                    stage.sleep(Duration::from_millis(60));
+                }
+            }
+        }
+        contents.insert(name.to_owned(), entries);
+    }
+    Ok(contents)
+}
