@@ -286,21 +286,27 @@ impl Stage {
 
     /// Runs one of the threads of the process. An error or a panic ends all.
     pub(super) fn guarded(&self, body: impl FnOnce() -> Result<()>) -> Result<()> {
-        let guard = EndsAll(&self.is_over);
+        let mut guard = EndsAll {
+            is_over: &self.is_over,
+            is_fine: false,
+        };
         let outcome = body();
-        if outcome.is_ok() {
-            std::mem::forget(guard);
-        }
+        guard.is_fine = outcome.is_ok();
         outcome
     }
 }
 
-/// Ends all threads, unless it is forgotten.
-struct EndsAll<'a>(&'a AtomicBool);
+/// Ends all threads of a process, unless all is fine.
+struct EndsAll<'a> {
+    is_over: &'a AtomicBool,
+    is_fine: bool,
+}
 
 impl Drop for EndsAll<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
+        if !self.is_fine {
+            self.is_over.store(true, Ordering::SeqCst);
+        }
     }
 }
 

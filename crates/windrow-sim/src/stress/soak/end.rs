@@ -113,7 +113,7 @@ impl Soak<'_> {
         let until = self.clock.now() + LATE;
         loop {
             db.wait_idle()?;
-            let (needed, present) = (needed(db), present(db.path())?);
+            let (needed, present) = (needed(db), present(db.path()));
             if db.stats().files_held_by_readers == 0 && needed == present {
                 return Ok(());
             }
@@ -142,8 +142,8 @@ fn needed(db: &Db) -> [usize; 3] {
 }
 
 /// Those in the folder.
-fn present(folder: &Path) -> Result<[usize; 3]> {
+fn present(folder: &Path) -> [usize; 3] {
     let names = OsVfs.list(folder).expect("the folder can be listed");
     let count = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).count();
-    Ok([".table", ".values", ".dead"].map(count))
+    [".table", ".values", ".dead"].map(count)
 }

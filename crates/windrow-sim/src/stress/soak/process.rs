@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 #[derive(Debug)]
 pub(super) struct Process {
-    process: process::Child,
+    child: process::Child,
     /// `None` once it was asked to end.
     input: Option<ChildStdin>,
     reports: Receiver<Report>,
@@ -40,14 +40,15 @@ impl Process {
         let read = move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 // A kill cuts the last line.
-                if let Some(report) = Report::parse(&line) {
-                    let _ = sender.send(report);
+                let report = Report::parse(&line);
+                if report.is_some_and(|report| sender.send(report).is_err()) {
+                    return;
                 }
             }
         };
         let reader = Some(thread::Builder::new().spawn(read)?);
         Ok(Self {
-            process,
+            child: process,
             input,
             reports,
             reader,
@@ -69,7 +70,7 @@ impl Process {
     }
 
     pub(super) fn has_ended(&mut self) -> io::Result<bool> {
-        Ok(self.process.try_wait()?.is_some())
+        Ok(self.child.try_wait()?.is_some())
     }
 
     pub(super) fn ask_to_end(&mut self) {
@@ -79,7 +80,7 @@ impl Process {
     /// Waits for its end, which must be a success.
     pub(super) fn finish(&mut self, role: Role) -> io::Result<()> {
         self.ask_to_end();
-        let status = self.process.wait()?;
+        let status = self.child.wait()?;
         self.join();
         assert!(status.success(), "the {} has failed: {status}", role.name());
         Ok(())
@@ -87,8 +88,8 @@ impl Process {
 
     /// Kills it, which must not have ended by itself.
     pub(super) fn kill(&mut self) -> io::Result<()> {
-        self.process.kill()?;
-        let status = self.process.wait()?;
+        self.child.kill()?;
+        let status = self.child.wait()?;
         self.join();
         assert!(
             status.code().is_none(),
@@ -107,7 +108,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // After a failure of another one; nobody asks how it ends.
-        drop(self.process.kill());
-        drop(self.process.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }

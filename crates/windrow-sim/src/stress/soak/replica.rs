@@ -22,8 +22,10 @@ pub(super) const REPLICA: &str = "replica";
 const CONSUMER: &str = "replica";
 /// The keyspace of the replica's own note.
 const NOTES: &str = "notes";
-/// The sequence number of the newest change that it has. Missing while it copies.
+/// The sequence number of the newest change that it has. Missing while it has no whole state.
 const POSITION: &str = "position";
+/// Stands for a missing position.
+const NO_POSITION: u64 = 0;
 /// Changes between two acknowledgements.
 const CHANGES_MAX: usize = 200;
 /// The entries of a batch while a state is copied.
@@ -86,14 +88,13 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// How far the replica is; 0 if it has no whole state.
-    fn send_position(&mut self, position: Option<u64>) -> Option<()> {
-        self.send_bytes(&position.unwrap_or(0).to_le_bytes())
+    /// The position of the replica.
+    fn send_position(&mut self, position: u64) -> Option<()> {
+        self.send_bytes(&position.to_le_bytes())
     }
 
-    fn receive_position(&mut self) -> Option<Option<u64>> {
-        let position = u64::from_le_bytes(self.receive_bytes()?);
-        Some((position > 0).then_some(position))
+    fn receive_position(&mut self) -> Option<u64> {
+        self.receive_bytes().map(u64::from_le_bytes)
     }
 
     fn send_bytes(&mut self, mut bytes: &[u8]) -> Option<()> {
@@ -170,8 +171,8 @@ fn serve_one(stage: &Stage, db: &Db, mut replica: Connection<'_>) -> Result<()> 
         return Ok(());
     };
     let served = match position {
-        Some(position) => follow(stage, db, position, &mut replica),
-        None => begin_again(stage, db, &mut replica),
+        NO_POSITION => begin_again(stage, db, &mut replica),
+        position => follow(stage, db, position, &mut replica),
     };
     let served = match served {
         Err(error) if error.kind() == ErrorKind::FellBehind => {
@@ -209,7 +210,7 @@ fn begin_again(stage: &Stage, db: &Db, replica: &mut Connection<'_>) -> Result<(
     // The secondary has seen what is visible, so it must not be lost again.
     db.persist()?;
     replica.send(&Message::Copy);
-    let Some(Some(position)) = replica.receive_position() else {
+    let Some(position) = replica.receive_position() else {
         return Ok(());
     };
     consumer.acknowledge(position)?;
@@ -237,7 +238,7 @@ fn send_changes(
         if sent == CHANGES_MAX || is_idle && sent > 0 {
             sent = 0;
             replica.send(&Message::Persist);
-            let Some(Some(position)) = replica.receive_position() else {
+            let Some(position) = replica.receive_position() else {
                 return Ok(());
             };
             consumer.acknowledge(position)?;
@@ -269,7 +270,7 @@ pub(super) fn run(stage: &Stage) -> Result<()> {
             Err(_) => stage.sleep(WAIT),
         }
     }
-    if replica.position()?.is_some() {
+    if replica.position()? != NO_POSITION {
         stage.report(Report::Last(replica.check()?));
     }
     let Replica { db, .. } = replica;
@@ -287,11 +288,10 @@ struct Replica<'a> {
 }
 
 impl Replica<'_> {
-    fn position(&self) -> Result<Option<u64>> {
+    fn position(&self) -> Result<u64> {
         let stored = self.notes.get(POSITION)?;
-        Ok(stored
-            .and_then(|bytes| bytes.as_slice().try_into().ok())
-            .map(u64::from_le_bytes))
+        let bytes = stored.and_then(|bytes| bytes.as_slice().try_into().ok());
+        Ok(bytes.map_or(NO_POSITION, u64::from_le_bytes))
     }
 
     fn check(&mut self) -> Result<Counts> {
@@ -333,7 +333,7 @@ impl Replica<'_> {
 
     /// Applies a change, unless it is there already.
     fn apply(&self, sequence: u64, bytes: &[u8]) -> Result<()> {
-        if self.position()? >= Some(sequence) {
+        if self.position()? >= sequence {
             return Ok(());
         }
         let mut batch = self.db.batch_from_bytes(bytes)?;
