@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 use windrow::backup::{Backups, Purge, RestoreTo};
 use windrow::runtime::Runtime;
-use windrow::{Db, Result};
+use windrow::{Db, ErrorKind, Result};
 
 /// The folder of the backups.
 pub(super) const BACKUPS: &str = "backups";
@@ -97,7 +97,12 @@ pub(super) fn archive(stage: &Stage, db: &Db) -> Result<()> {
     loop {
         let is_last = stage.is_over();
         let least = stage.acknowledged.get();
-        if unless_full(db.archive(&backups))?.is_some() {
+        let archived = match db.archive(&backups) {
+            // More was written while a backup was made than the consumer may hold. The next call begins again.
+            Err(error) if error.kind() == ErrorKind::FellBehind => None,
+            archived => unless_full(archived)?,
+        };
+        if archived.is_some() {
             stage.happened(Event::Archived);
             if !is_last && stage.clock.now() >= next_look {
                 next_look = stage.clock.now() + stage.pace;

@@ -19,7 +19,7 @@ use std::time::Duration;
 use windrow::operators::Append;
 use windrow::runtime::{Runtime, Threads};
 use windrow::vfs::{self, File, OpenMode, OsVfs, Vfs};
-use windrow::{Options, Result, Retention};
+use windrow::{Options, Result};
 
 /// How often a child looks whether it is to end.
 const TICK: Duration = Duration::from_millis(10);
@@ -106,6 +106,8 @@ pub enum Event {
     CaughtUp,
     /// A state of a secondary was compared again, after seconds.
     ComparedAgain,
+    /// A state of a secondary that nobody has read was compared after seconds.
+    ComparedLate,
     /// A scan of a state has taken seconds.
     Scanned,
     /// A backup was made.
@@ -130,12 +132,16 @@ pub enum Event {
 
 impl Event {
     /// All of them, with their names in reports.
-    pub(super) const ALL: [(Self, &str); 15] = [
+    pub(super) const ALL: [(Self, &str); 16] = [
         (Self::Opened, "opens compared"),
         (Self::Refused, "writes refused on a full disk"),
         (Self::Verified, "verified while open"),
         (Self::CaughtUp, "catch-ups compared"),
         (Self::ComparedAgain, "held states compared again"),
+        (
+            Self::ComparedLate,
+            "held states compared for the first time",
+        ),
         (Self::Scanned, "slow scans compared"),
         (Self::BackedUp, "backups"),
         (Self::Purged, "purges"),
@@ -378,10 +384,6 @@ pub(super) fn options() -> Options {
     options.cache_bytes = 256 << 10;
     options.memory_budget = 16 << 20;
     options.status_interval = Duration::ZERO;
-    options.change_retention = Retention {
-        bytes: 256 << 10,
-        idle: Duration::from_secs(3600),
-    };
     options.keyspace.memtable_bytes = 64 << 10;
     options.keyspace.file_bytes = 32 << 10;
     options.keyspace.base_bytes = 128 << 10;

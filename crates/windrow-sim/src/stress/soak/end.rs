@@ -16,18 +16,17 @@ use windrow::{Db, ErrorKind, Result};
 impl Soak<'_> {
     /// Kills the writer once more. Then a quiet one serves the feed until the replica has everything, and all others end.
     pub(super) fn end(&mut self) -> std::result::Result<(), Box<dyn Error>> {
-        let mut running = BTreeMap::new();
         for role in Role::ALL {
-            if let Some(Slot::Running { mut process, .. } | Slot::Ending(mut process)) =
-                self.slots.remove(&role)
-                && !process.has_ended()?
-            {
-                process.kill()?;
+            match self.slots.remove(&role) {
+                Some(Slot::Running { mut process, .. }) => process.kill()?,
+                Some(Slot::Ending(mut process)) => process.finish(role)?,
+                Some(Slot::Waiting { .. }) | None => {}
             }
         }
         self.is_full = false;
         self.has_settled = false;
         self.last.clear();
+        let mut running = BTreeMap::new();
         for role in Role::ALL {
             running.insert(role, self.start(role, role == Role::Writer)?);
         }

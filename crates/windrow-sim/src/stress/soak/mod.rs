@@ -59,7 +59,7 @@ pub struct Plan {
 impl Plan {
     /// Between two backups, and between two looks at other things that take long.
     fn pace(&self) -> Duration {
-        Duration::from_millis((self.seconds * 1000 / 60).clamp(300, 60_000))
+        Duration::from_millis((self.seconds * 1000 / 60).clamp(300, 15_000))
     }
 
     /// The longest life of a process.

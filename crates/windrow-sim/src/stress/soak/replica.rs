@@ -176,6 +176,9 @@ fn serve_one(stage: &Stage, db: &Db, mut replica: Connection<'_>) -> Result<()> 
     };
     let served = match served {
         Err(error) if error.kind() == ErrorKind::FellBehind => {
+            let consumers = db.consumers();
+            let behind = consumers.iter().find(|it| it.name == CONSUMER);
+            assert!(behind.is_some_and(|it| it.is_behind), "{error}");
             stage.happened(Event::FellBehind);
             replica.send(&Message::BeginAgain);
             Ok(())

@@ -60,7 +60,10 @@ pub(super) fn run(stage: &Stage, is_quiet: bool) -> Result<()> {
 
 /// Opens the database; `None` if the end comes before there is space for that.
 fn open(stage: &Stage) -> Result<Option<(Db, [Keyspace; 2])>> {
-    let options = options().with_vfs(Arc::new(FullDisk(stage.room.clone())));
+    let mut options = options().with_vfs(Arc::new(FullDisk(stage.room.clone())));
+    // Little more than what is written while nobody is killed for long: then the consumer of the replica falls behind.
+    let pace = u64::try_from(stage.pace.as_millis()).unwrap_or(u64::MAX);
+    options.change_retention.bytes = (192 << 10) + (pace << 6);
     let attempt = || {
         let db = Db::open(stage.db(), options.clone())?;
         // Keyspaces with and without values in the log of values.

@@ -1,13 +1,16 @@
-//! Each operation of an archiving and of a restore to a state between backups fails in each way.
+//! Each operation of an archiving and of a restore to a state between backups fails in each way, and a writer is too fast.
 
-use windrow::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use windrow::backup::RestoreTo;
+use windrow::{Db, ErrorKind};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
-use super::{check_states, contents, history, open, restored, sequence, start, step};
+use super::{check_states, contents, history, open, options, restored, sequence, start, step};
 use crate::backups::faults::each_fault;
 use crate::backups::{RESTORED, backups, remove_all};
-use crate::common::{FOLDER, check_sound};
+use crate::common::{FOLDER, check_sound, kind};
 
 #[test]
 fn after_a_failed_archiving_the_next_one_goes_on() {
@@ -103,4 +106,40 @@ fn a_failed_restore_leaves_no_database_and_can_be_repeated() {
         happened
     });
     assert!(failures > 50, "{failures}");
+}
+
+#[test]
+fn an_archive_that_falls_behind_during_its_backup_says_so() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let mut options = options(&disk, &runtime);
+    options.change_retention.bytes = 4 << 10;
+    let db = Arc::new(Db::open(FOLDER, options).unwrap());
+    for round in 0..20 {
+        step(&db, round).unwrap();
+    }
+    let is_fast = Arc::new(AtomicBool::new(true));
+    let write = {
+        let (db, is_fast) = (Arc::downgrade(&db), Arc::clone(&is_fast));
+        let runtime = runtime.clone();
+        move |_| {
+            if let Some(db) = db.upgrade().filter(|_| is_fast.load(Ordering::Relaxed)) {
+                let keyspace = db.keyspace("main").unwrap();
+                for key in 0..80_u8 {
+                    keyspace.insert([key], [key; 200]).unwrap();
+                }
+                runtime.run_until_idle(1000);
+            }
+        }
+    };
+    let own = backups(&disk, &runtime).unwrap().with_progress(write);
+    assert_eq!(kind(db.archive(&own)), ErrorKind::FellBehind);
+    is_fast.store(false, Ordering::Relaxed);
+    db.archive(&own).unwrap();
+    step(&db, 20).unwrap();
+    db.archive(&own).unwrap();
+    let to = RestoreTo::Sequence(sequence(&db));
+    let newest = own.newest().unwrap();
+    let found = restored(&disk, &own, to, newest).unwrap();
+    assert!(found.1 == contents(&db));
 }

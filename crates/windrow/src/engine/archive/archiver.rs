@@ -30,6 +30,9 @@ use crate::manifest::{ChangeEvent, Record};
 const NEW_HISTORY: &str =
     "remove the consumer of the archive; the next archiving begins with a backup";
 
+/// What to do next if a history falls behind before its first backup is made.
+const HOLD_MORE: &str = "set Options::change_retention higher, or write less while archiving";
+
 /// What comes after a pass over the changes.
 enum Next {
     Nothing,
@@ -43,17 +46,33 @@ impl Engine {
         self.check_logged()?;
         self.check_may_wait()?;
         let mut report = ArchiveReport::default();
-        let mut end = None;
+        let (mut end, mut is_behind) = (None, false);
         // The first backup of a history, and one behind a bulk load.
         for _ in 0..=2 {
             match self.pass_over_changes(backups, &mut end, &mut report)? {
                 Next::Nothing => return Ok(report),
-                Next::Backup => report.backup = Some(self.back_up(backups)?),
+                Next::Backup => {
+                    report.backup = Some(self.back_up(backups)?);
+                    is_behind = self.is_archive_behind();
+                }
             }
+        }
+        if is_behind {
+            let message =
+                "more was written while a backup was made than a consumer of changes may hold";
+            let error = Error::new(ErrorKind::FellBehind, message);
+            return Err(error.with_next_step(HOLD_MORE));
         }
         let message = "the changes behind the end of the archive cannot be read from the logs";
         let error = Error::new(ErrorKind::Corruption, message);
         Err(error.with_next_step(NEW_HISTORY))
+    }
+
+    fn is_archive_behind(&self) -> bool {
+        let consumers = self.consumers();
+        consumers
+            .iter()
+            .any(|consumer| consumer.is_behind && history_of(&consumer.name).is_some())
     }
 
     fn pass_over_changes(
