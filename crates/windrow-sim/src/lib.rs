@@ -2,8 +2,8 @@
 //! database must contain, and stress tests.
 //!
 //! On the simulated disk a seed fixes everything: the history, the points at which background work runs,
-//! what a crash leaves, and the faults. The stress tests `bank` and `kill` use threads and the real file
-//! system.
+//! what a crash leaves, and the faults. The stress tests `bank`, `kill` and `soak` use threads and the real
+//! file system.
 
 #![expect(
     clippy::disallowed_types,
