@@ -4,10 +4,9 @@
 //!
 //! Concurrency: each store has one process; a restore goes to a folder of its own.
 
-use super::child::{Event, Report, Stage, options};
+use super::child::{Event, Report, Stage, options, unless_full};
 use super::content::{Counts, Model};
 use super::readers;
-use super::writer::unless_full;
 use crate::Random;
 use crate::session::verify;
 use std::path::Path;

@@ -7,7 +7,6 @@
 
 use super::content::{Counts, KEYSPACES, LANES, SEPARATOR};
 use super::full_disk::Room;
-use super::{backups, readers, replica, writer};
 use crate::{Random, combine};
 use clap::{Args, ValueEnum};
 use std::io::{self, Read, Write};
@@ -19,7 +18,7 @@ use std::time::Duration;
 use windrow::operators::Append;
 use windrow::runtime::{Runtime, Threads};
 use windrow::vfs::{self, File, OpenMode, OsVfs, Vfs};
-use windrow::{Options, Result};
+use windrow::{ErrorKind, Options, Result};
 
 /// How often a child looks whether it is to end.
 const TICK: Duration = Duration::from_millis(10);
@@ -76,21 +75,6 @@ pub struct Child {
     /// The writer writes no batch.
     #[arg(long)]
     pub(super) quiet: bool,
-}
-
-/// Runs the process until its standard input ends.
-///
-/// # Errors
-/// What must not happen.
-pub fn run_child(child: &Child) -> Result<()> {
-    let stage = Stage::new(child);
-    stage.hear_parent();
-    match child.role {
-        Role::Writer => writer::run(&stage, child.quiet),
-        Role::FirstReader | Role::SecondReader => readers::run(&stage),
-        Role::Backups => backups::run(&stage),
-        Role::Replica => replica::run(&stage),
-    }
 }
 
 /// What a process has done once.
@@ -211,8 +195,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    fn new(child: &Child) -> Self {
-        Self {
+    /// The stage of `child`, which ends with its standard input.
+    pub(super) fn new(child: &Child) -> Self {
+        let stage = Self {
             folder: child.folder.clone(),
             seed: child.seed,
             life_seed: combine(combine(child.seed, child.role as u64 + 1000), child.life),
@@ -221,7 +206,9 @@ impl Stage {
             room: Room::new(),
             is_over: Arc::default(),
             clock: Threads::default(),
-        }
+        };
+        stage.hear_parent();
+        stage
     }
 
     fn hear_parent(&self) {
@@ -313,6 +300,14 @@ impl Drop for EndsAll<'_> {
         if !self.is_fine {
             self.is_over.store(true, Ordering::SeqCst);
         }
+    }
+}
+
+/// `None` if the disk was full.
+pub(super) fn unless_full<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
+        outcome => outcome.map(Some),
     }
 }
 

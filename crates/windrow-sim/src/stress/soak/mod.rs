@@ -21,11 +21,11 @@ mod readers;
 mod replica;
 mod writer;
 
-pub use child::{Child, Event, Role, run_child};
+pub use child::{Child, Event, Role};
 
 use super::write_counts;
 use crate::Random;
-use child::{Acknowledged, Report};
+use child::{Acknowledged, Report, Stage};
 use clap::Args;
 use content::Counts;
 use process::Process;
@@ -149,6 +149,20 @@ pub fn run(plan: &Plan, executable: &Path) -> Result<Tally, Box<dyn Error>> {
     folder.disable_cleanup(false);
     folder.close()?;
     Ok(soak.tally)
+}
+
+/// Runs one of the processes until its standard input ends.
+///
+/// # Errors
+/// What must not happen.
+pub fn run_child(child: &Child) -> windrow::Result<()> {
+    let stage = Stage::new(child);
+    match child.role {
+        Role::Writer => writer::run(&stage, child.quiet),
+        Role::FirstReader | Role::SecondReader => readers::run(&stage),
+        Role::Backups => backups::run(&stage),
+        Role::Replica => replica::run(&stage),
+    }
 }
 
 /// Progress is for people.

@@ -7,10 +7,9 @@
 //!
 //! Concurrency: one thread on each side.
 
-use super::child::{Event, Report, Stage, options};
+use super::child::{Event, Report, Stage, options, unless_full};
 use super::content::{Counts, KEYSPACES, Model};
 use super::readers;
-use super::writer::unless_full;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 //!
 //! Concurrency: each thread has its own work; the lanes tell each other how many of their batches are acknowledged.
 
-use super::child::{Event, Report, Stage, options};
+use super::child::{Event, Report, Stage, options, unless_full};
 use super::content::{Counts, KEYSPACES, LANES, Model, Planned, add_mark};
 use super::full_disk::FullDisk;
 use super::{backups, replica};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
-use windrow::{Batch, Db, ErrorKind, Keyspace, Result};
+use windrow::{Batch, Db, Keyspace, Result};
 
 /// The longest pause between two batches of a lane, in microseconds.
 const PAUSE_MAX: u64 = 6_000;
@@ -83,14 +83,6 @@ fn open(stage: &Stage) -> Result<Option<(Db, [Keyspace; 2])>> {
         stage.sleep(RETRY);
     }
     Ok(None)
-}
-
-/// `None` if the disk was full.
-pub(super) fn unless_full<T>(outcome: Result<T>) -> Result<Option<T>> {
-    match outcome {
-        Err(error) if error.kind() == ErrorKind::NoSpace => Ok(None),
-        outcome => outcome.map(Some),
-    }
 }
 
 struct Lanes<'a> {
