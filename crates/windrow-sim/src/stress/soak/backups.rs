@@ -63,7 +63,7 @@ pub(super) fn run(stage: &Stage) -> Result<()> {
             stage.removed("restored");
             stage.happened(Event::Restored);
         }
-        stage.sleep(stage.pace);
+        stage.sleep(stage.interval);
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn archive(stage: &Stage, db: &Db) -> Result<()> {
     let backups = Backups::open(stage.path(ARCHIVE))?;
     let mut random = stage.random(20);
     let mut model = Model::new(stage.seed);
-    let mut next_look = stage.clock.now() + stage.pace;
+    let mut next_look = stage.clock.now() + stage.interval;
     loop {
         let is_last = stage.is_over();
         let least = stage.acknowledged.get();
@@ -104,7 +104,7 @@ pub(super) fn archive(stage: &Stage, db: &Db) -> Result<()> {
         if archived.is_some() {
             stage.happened(Event::Archived);
             if !is_last && stage.clock.now() >= next_look {
-                next_look = stage.clock.now() + stage.pace;
+                next_look = stage.clock.now() + stage.interval;
                 if random.chance(1, 2) {
                     restore_between(stage, &backups, &mut random, &mut model, least)?;
                 } else if unless_full(db.backup(&backups))?.is_some() {

@@ -6,7 +6,7 @@
 //! Concurrency: the threads of a child share a [`Stage`]; one more thread hears the parent.
 
 use super::content::{Counts, KEYSPACES, LANES, SEPARATOR};
-use super::full_disk::Room;
+use super::full_disk::Space;
 use crate::{Random, combine};
 use clap::{Args, ValueEnum};
 use std::io::{self, Read, Write};
@@ -71,7 +71,7 @@ pub struct Child {
     /// How many processes had this role before.
     pub(super) life: u64,
     /// Milliseconds between two backups.
-    pub(super) pace: u64,
+    pub(super) interval: u64,
     /// The writer writes no batch.
     #[arg(long)]
     pub(super) quiet: bool,
@@ -142,7 +142,7 @@ impl Event {
     ];
 }
 
-/// What a child tells its parent.
+/// What a child reports to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     Event(Event),
@@ -187,9 +187,9 @@ pub(super) struct Stage {
     pub(super) seed: u64,
     /// Fixes the random numbers of this process.
     life_seed: u64,
-    pub(super) pace: Duration,
+    pub(super) interval: Duration,
     pub(super) acknowledged: Acknowledged,
-    pub(super) room: Room,
+    pub(super) space: Space,
     is_over: Arc<AtomicBool>,
     pub(super) clock: Threads,
 }
@@ -201,9 +201,9 @@ impl Stage {
             folder: child.folder.clone(),
             seed: child.seed,
             life_seed: combine(combine(child.seed, child.role as u64 + 1000), child.life),
-            pace: Duration::from_millis(child.pace),
+            interval: Duration::from_millis(child.interval),
             acknowledged: Acknowledged::open(&child.folder).expect("the parent has made it"),
-            room: Room::new(),
+            space: Space::new(),
             is_over: Arc::default(),
             clock: Threads::default(),
         };
@@ -212,13 +212,13 @@ impl Stage {
     }
 
     fn hear_parent(&self) {
-        let (room, is_over) = (self.room.clone(), Arc::clone(&self.is_over));
+        let (space, is_over) = (self.space.clone(), Arc::clone(&self.is_over));
         let hear = move || {
             let mut byte = [0];
             while let Ok(1) = io::stdin().read(&mut byte) {
                 match byte[0] {
-                    b'f' => room.set_left(FULL_BYTES),
-                    _ => room.set_plenty(),
+                    b'f' => space.set_left(FULL_BYTES),
+                    _ => space.set_plenty(),
                 }
             }
             is_over.store(true, Ordering::SeqCst);
@@ -372,7 +372,7 @@ impl Acknowledged {
     }
 }
 
-/// Sizes so small that flushes, compactions and collections are always at work.
+/// Sizes so small that flushes, compactions and garbage collections are always at work.
 pub(super) fn options() -> Options {
     let mut options = Options::default();
     options.max_wal_bytes = 512 << 10;

@@ -17,9 +17,9 @@ const NAME_BYTES: u64 = 512;
 
 /// The bytes that are left; far above any number that counts while the disk is not full.
 #[derive(Debug, Clone)]
-pub(super) struct Room(Arc<AtomicI64>);
+pub(super) struct Space(Arc<AtomicI64>);
 
-impl Room {
+impl Space {
     const PLENTY: i64 = i64::MAX / 2;
 
     pub(super) fn new() -> Self {
@@ -63,14 +63,14 @@ impl Room {
 
 /// The file system.
 #[derive(Debug, Clone)]
-pub(super) struct FullDisk(pub(super) Room);
+pub(super) struct FullDisk(pub(super) Space);
 
 impl FullDisk {
     fn file(&self, file: Arc<dyn File>) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(BoundedFile {
             taken: AtomicU64::new(file.length()?),
             file,
-            room: self.0.clone(),
+            space: self.0.clone(),
         }))
     }
 }
@@ -135,11 +135,11 @@ impl Vfs for FullDisk {
     }
 }
 
-/// A file that takes room as it grows.
+/// A file that takes space as it grows.
 #[derive(Debug)]
 struct BoundedFile {
     file: Arc<dyn File>,
-    room: Room,
+    space: Space,
     /// Bytes from the beginning that it has taken, written or reserved.
     taken: AtomicU64,
 }
@@ -147,7 +147,7 @@ struct BoundedFile {
 impl BoundedFile {
     fn take_to(&self, end: u64) -> io::Result<()> {
         let taken = self.taken.load(Ordering::SeqCst);
-        self.room.take(end.saturating_sub(taken))?;
+        self.space.take(end.saturating_sub(taken))?;
         self.taken.fetch_max(end, Ordering::SeqCst);
         Ok(())
     }
@@ -175,7 +175,7 @@ impl File for BoundedFile {
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.file.truncate(length)?;
         let taken = self.taken.fetch_min(length, Ordering::SeqCst);
-        self.room.give(taken.saturating_sub(length));
+        self.space.give(taken.saturating_sub(length));
         Ok(())
     }
 

@@ -58,7 +58,7 @@ pub struct Plan {
 
 impl Plan {
     /// Between two backups, and between two looks at other things that take long.
-    fn pace(&self) -> Duration {
+    fn interval(&self) -> Duration {
         Duration::from_millis((self.seconds * 1000 / 60).clamp(300, 15_000))
     }
 
@@ -240,7 +240,7 @@ impl<'a> Soak<'a> {
                     self.tally.batches,
                     self.tally.kills.values().sum::<u64>()
                 ));
-                next_report = now + self.plan.pace().max(Duration::from_secs(5));
+                next_report = now + self.plan.interval().max(Duration::from_secs(5));
             }
             self.turn_disk(now)?;
             for role in Role::ALL {
@@ -346,7 +346,7 @@ impl<'a> Soak<'a> {
             folder: self.folder.clone(),
             seed: self.plan.seed,
             life: *life,
-            pace: u64::try_from(self.plan.pace().as_millis()).unwrap_or(u64::MAX),
+            interval: u64::try_from(self.plan.interval().as_millis()).unwrap_or(u64::MAX),
             quiet,
         };
         let mut process = Process::start(self.executable, &child)?;

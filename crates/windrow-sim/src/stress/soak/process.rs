@@ -28,7 +28,7 @@ impl Process {
             .arg(CHILD)
             .arg(role.expect("every role can be named").get_name())
             .arg(&child.folder)
-            .args([child.seed, child.life, child.pace].map(|number| number.to_string()))
+            .args([child.seed, child.life, child.interval].map(|number| number.to_string()))
             .args(child.quiet.then_some("--quiet"));
         let mut process = command
             .stdin(Stdio::piped())

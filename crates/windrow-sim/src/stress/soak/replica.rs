@@ -314,7 +314,7 @@ impl Replica<'_> {
                     writer.send_position(self.position()?);
                     if self.stage.clock.now() >= self.next_check {
                         self.check()?;
-                        self.next_check = self.stage.clock.now() + self.stage.pace;
+                        self.next_check = self.stage.clock.now() + self.stage.interval;
                     }
                 }
                 Message::Copy => {

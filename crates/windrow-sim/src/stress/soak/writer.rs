@@ -2,7 +2,7 @@
 //!
 //! A full disk refuses writes; then a lane tries the same batch again. Nothing else may fail.
 //!
-//! Concurrency: each thread has its own work; the lanes tell each other how many of their batches are acknowledged.
+//! Concurrency: each thread has its own work; the lanes share how many of their batches are acknowledged.
 
 use super::child::{Event, Report, Stage, options, unless_full};
 use super::content::{Counts, KEYSPACES, LANES, Model, Planned, add_mark};
@@ -60,10 +60,10 @@ pub(super) fn run(stage: &Stage, is_quiet: bool) -> Result<()> {
 
 /// Opens the database; `None` if the end comes before there is space for that.
 fn open(stage: &Stage) -> Result<Option<(Db, [Keyspace; 2])>> {
-    let mut options = options().with_vfs(Arc::new(FullDisk(stage.room.clone())));
+    let mut options = options().with_vfs(Arc::new(FullDisk(stage.space.clone())));
     // Little more than what is written while nobody is killed for long: then the consumer of the replica falls behind.
-    let pace = u64::try_from(stage.pace.as_millis()).unwrap_or(u64::MAX);
-    options.change_retention.bytes = (192 << 10) + (pace << 6);
+    let interval = u64::try_from(stage.interval.as_millis()).unwrap_or(u64::MAX);
+    options.change_retention.bytes = (192 << 10) + (interval << 6);
     let attempt = || {
         let db = Db::open(stage.db(), options.clone())?;
         // Keyspaces with and without values in the log of values.
