@@ -161,6 +161,18 @@ pub(super) fn add_mark(
     Ok(())
 }
 
+/// The batches that the marks in `keyspace` count.
+pub(super) fn marked(keyspace: &Keyspace) -> Result<Counts> {
+    let mut counts = Counts::default();
+    for (lane, count) in counts.iter_mut().enumerate() {
+        if let Some(mark) = keyspace.get(mark_key(lane))? {
+            let (numbers, _) = mark.as_chunks::<8>();
+            *count = u64::from_le_bytes(numbers[lane]);
+        }
+    }
+    Ok(counts)
+}
+
 fn mark_key(lane: usize) -> Vec<u8> {
     [MARK, format!("-{lane}").as_bytes()].concat()
 }

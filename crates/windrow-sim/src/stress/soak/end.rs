@@ -19,7 +19,7 @@ impl Soak<'_> {
         for role in Role::ALL {
             match self.slots.remove(&role) {
                 Some(Slot::Running { mut process, .. }) => process.kill()?,
-                Some(Slot::Ending(mut process)) => process.finish(role)?,
+                Some(Slot::Ending { mut process, .. }) => process.finish(role)?,
                 Some(Slot::Waiting { .. }) | None => {}
             }
         }

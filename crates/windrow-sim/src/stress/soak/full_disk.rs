@@ -36,6 +36,11 @@ impl Space {
         self.0.store(Self::PLENTY, Ordering::SeqCst);
     }
 
+    /// Whether the disk is not full.
+    pub(super) fn is_plenty(&self) -> bool {
+        self.left().is_none()
+    }
+
     fn left(&self) -> Option<u64> {
         let left = self.0.load(Ordering::SeqCst);
         (left < Self::PLENTY / 2).then(|| u64::try_from(left).unwrap_or(0))

@@ -178,8 +178,11 @@ enum Slot {
         process: Process,
         until: Duration,
     },
-    /// It was asked to end.
-    Ending(Process),
+    /// It was asked to end, and must have ended by then.
+    Ending {
+        process: Process,
+        until: Duration,
+    },
     Waiting {
         until: Duration,
     },
@@ -292,7 +295,10 @@ impl<'a> Soak<'a> {
                     Slot::Running { process, until }
                 } else if self.random.chance(1, 5) {
                     process.ask_to_end();
-                    Slot::Ending(process)
+                    Slot::Ending {
+                        process,
+                        until: now + LATE,
+                    }
                 } else {
                     process.kill()?;
                     self.receive(role, &mut process);
@@ -300,7 +306,7 @@ impl<'a> Soak<'a> {
                     self.pause(now)
                 }
             }
-            Slot::Ending(mut process) => {
+            Slot::Ending { mut process, until } => {
                 self.receive(role, &mut process);
                 if process.has_ended()? {
                     process.finish(role)?;
@@ -308,7 +314,8 @@ impl<'a> Soak<'a> {
                     *self.tally.ends.entry(role).or_default() += 1;
                     self.pause(now)
                 } else {
-                    Slot::Ending(process)
+                    assert!(now < until, "the {} does not end", role.name());
+                    Slot::Ending { process, until }
                 }
             }
             waiting @ Slot::Waiting { .. } => waiting,

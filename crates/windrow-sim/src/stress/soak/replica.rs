@@ -8,7 +8,7 @@
 //! Concurrency: one thread on each side.
 
 use super::child::{Event, Report, Stage, options, unless_full};
-use super::content::{Counts, KEYSPACES, Model};
+use super::content::{Counts, KEYSPACES, Model, marked};
 use super::readers;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -230,12 +230,16 @@ fn send_changes(
     while !stage.is_over() {
         let change = changes.next(WAIT)?;
         let is_idle = change.is_none();
-        if let Some(Change::Batch(batch)) = change {
-            let message = Message::Change(batch.last(), batch.to_bytes());
-            if replica.send(&message).is_none() {
-                return Ok(());
+        match change {
+            None | Some(Change::KeyspaceCreated { .. }) => {}
+            Some(Change::Batch(batch)) => {
+                let message = Message::Change(batch.last(), batch.to_bytes());
+                if replica.send(&message).is_none() {
+                    return Ok(());
+                }
+                sent += 1;
             }
-            sent += 1;
+            Some(change) => panic!("nobody has done this: {change:?}"),
         }
         if sent == CHANGES_MAX || is_idle && sent > 0 {
             sent = 0;
@@ -333,14 +337,23 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// Applies a change, unless it is there already.
+    /// Applies a change, unless it is there already. Each lane has at most one batch in a change, since it waits for the
+    /// acknowledgement of one before it writes the next.
     fn apply(&self, sequence: u64, bytes: &[u8]) -> Result<()> {
         if self.position()? >= sequence {
             return Ok(());
         }
+        let before = marked(&self.keyspaces[0])?;
         let mut batch = self.db.batch_from_bytes(bytes)?;
         batch.insert(&self.notes, POSITION, sequence.to_le_bytes())?;
-        self.db.write(&batch)
+        self.db.write(&batch)?;
+        let after = marked(&self.keyspaces[0])?;
+        let is_next = |(after, before): (&u64, u64)| [before, before + 1].contains(after);
+        assert!(
+            after != before && after.iter().zip(before).all(is_next),
+            "after the batches {before:?} of the lanes, change {sequence} leads to {after:?}"
+        );
+        Ok(())
     }
 
     /// Copies the newest state of a secondary; false if the end comes first.

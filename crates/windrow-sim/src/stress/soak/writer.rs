@@ -13,12 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
+use windrow::runtime::Runtime;
 use windrow::{Batch, Db, Keyspace, Result};
 
 /// The longest pause between two batches of a lane, in microseconds.
 const PAUSE_MAX: u64 = 6_000;
 /// Between two tries on a full disk.
 const RETRY: Duration = Duration::from_millis(20);
+
+/// Writes succeed again so soon after the disk is not full any more.
+const LATE: Duration = Duration::from_secs(30);
 
 /// Runs the process. A quiet one writes no batch.
 pub(super) fn run(stage: &Stage, is_quiet: bool) -> Result<()> {
@@ -96,6 +100,7 @@ impl Lanes<'_> {
     fn write(&self, lane: usize) -> Result<()> {
         let mut random = self.stage.random(lane as u64);
         let mut batch = Batch::new();
+        let mut refused_until = None;
         while !self.stage.is_over() {
             let acknowledged: Counts =
                 std::array::from_fn(|lane| self.acknowledged[lane].load(Ordering::SeqCst));
@@ -107,9 +112,17 @@ impl Lanes<'_> {
             let written = self.db.write_with(&batch, planned.durability);
             if unless_full(written)?.is_none() {
                 self.stage.happened(Event::Refused);
+                let now = self.stage.clock.now();
+                let until = refused_until.filter(|_| self.stage.space.is_plenty());
+                let until = *refused_until.insert(until.unwrap_or(now + LATE));
+                assert!(
+                    now < until,
+                    "lane {lane} is refused though the disk is not full"
+                );
                 self.stage.sleep(RETRY);
                 continue;
             }
+            refused_until = None;
             self.acknowledged[lane].store(number + 1, Ordering::SeqCst);
             self.stage
                 .acknowledged

@@ -53,11 +53,11 @@ impl Engine {
                 Next::Nothing => return Ok(report),
                 Next::Backup => {
                     report.backup = Some(self.back_up(backups)?);
-                    is_behind = self.is_archive_behind();
+                    is_behind |= self.is_archive_behind();
                 }
             }
         }
-        if is_behind {
+        if is_behind || self.is_archive_behind() {
             let message =
                 "more was written while a backup was made than a consumer of changes may hold";
             let error = Error::new(ErrorKind::FellBehind, message);
