@@ -81,7 +81,7 @@ impl EncryptedFile {
         let Some(header) = read_sector(&*self.inner, 0)? else {
             return Ok(None);
         };
-        match FileCipher::open(&header, |name| self.context.keys.key(name)) {
+        match FileCipher::open(&header, |name| self.context.key(name)) {
             // The power has failed while it was created; or nothing in it needs the key, which may be gone.
             Err(_) if self.cells()? == 0 => Ok(None),
             cipher => cipher.map(|cipher| Some(self.cipher.get_or_init(|| cipher))),
@@ -93,8 +93,7 @@ impl EncryptedFile {
         if let Some(cipher) = self.cipher()? {
             return Ok(cipher);
         }
-        let name = self.context.keys.current()?;
-        let key = self.context.keys.key(&name)?;
+        let (name, key) = self.context.current()?;
         let (cipher, header) = FileCipher::create(&name, &key)?;
         write_all_at(&*self.inner, &header, 0)?;
         // A file with cells always has its header.

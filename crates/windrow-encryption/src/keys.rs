@@ -62,7 +62,8 @@ pub trait KeyProvider: Send + Sync + Debug {
     /// The key with this name. One name always stands for one key.
     ///
     /// # Errors
-    /// `NotFound` if there is none; the files with this key cannot be opened.
+    /// `NotFound` if there is none; the files with this key cannot be opened. Any other error is one of the environment. No
+    /// error, of whatever kind, means that a file is damaged.
     fn key(&self, name: &str) -> io::Result<Key>;
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use chacha20poly1305::aead::inout::InOutBuf;
 use chacha20poly1305::{AeadInOut, ChaCha20Poly1305, KeyInit, Nonce, Tag};
 use hkdf::Hkdf;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::keys::{KEY_BYTES, KEY_NAME_BYTES_MAX, Key};
@@ -32,6 +32,7 @@ const VERSION: u32 = 1;
 const NAME: std::ops::Range<usize> = 13..13 + KEY_NAME_BYTES_MAX;
 const SALT: std::ops::Range<usize> = 80..112;
 const HEADER_TAG: std::ops::Range<usize> = 112..128;
+const CHECKSUM: std::ops::Range<usize> = 128..136;
 
 pub(crate) type Sector = [u8; SECTOR_BYTES];
 
@@ -76,48 +77,52 @@ impl FileCipher {
             .encrypt_inout_detached(&Nonce::default(), &header, InOutBuf::from(&mut [][..]))
             .map_err(refused)?;
         header[HEADER_TAG].copy_from_slice(&tag);
+        let sum = checksum(&header);
+        header[CHECKSUM].copy_from_slice(&sum);
         Ok((cipher, header))
     }
 
-    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name.
+    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name. Anybody can tell a damaged
+    /// header by its checksum, so a missing or a wrong key is no damage.
     ///
     /// # Errors
-    /// `InvalidData`: this is no header, it is damaged, or the key has its name in common with another one. `PermissionDenied`:
-    /// there is no such key. `Unsupported`: a later version. That of `key_of`.
+    /// `InvalidData`: this is no header, or it is damaged. `PermissionDenied`: there is no such key, or it is another one.
+    /// `Unsupported`: a later version. That of `key_of`, which is none of these.
     pub(crate) fn open(
         header: &Sector,
         key_of: impl FnOnce(&str) -> io::Result<Key>,
     ) -> io::Result<Self> {
-        let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let error = |kind, what: &str| Err(io::Error::new(kind, what.to_owned()));
         if header[..8] != MAGIC {
-            let message = "the file is not encrypted, or its header is damaged";
-            return Err(damaged(message.to_owned()));
+            let what = "the file is not encrypted, or its header is damaged";
+            return error(io::ErrorKind::InvalidData, what);
+        }
+        if header[CHECKSUM] != checksum(header) {
+            let what = "the header of the encrypted file is damaged";
+            return error(io::ErrorKind::InvalidData, what);
         }
         if header[8..12] != VERSION.to_le_bytes() {
-            let message = "the file is encrypted in a way that a later version may know";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+            let what = "the file is encrypted in a way that a later version may know";
+            return error(io::ErrorKind::Unsupported, what);
         }
-        let name = key_name(header)
-            .ok_or_else(|| damaged("the header of the encrypted file is damaged".to_owned()))?;
-        let message = format!("the file is encrypted with the key {name:?}, and");
-        let key = key_of(name).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                let message = format!("{message} there is no such key here");
-                io::Error::new(io::ErrorKind::PermissionDenied, message)
-            }
-            _ => error,
-        })?;
+        let Some(name) = key_name(header) else {
+            let what = "the header of the encrypted file has no name of a key";
+            return error(io::ErrorKind::InvalidData, what);
+        };
+        let key = key_of(name)?;
         let (cipher, of_header) = Self::derive(&key, &header[SALT])?;
         let mut untagged = *header;
         untagged[HEADER_TAG].fill(0);
+        untagged[CHECKSUM].fill(0);
         let tag = Tag::try_from(&header[HEADER_TAG]).map_err(refused)?;
         let nothing = InOutBuf::from(&mut [][..]);
         let checked = of_header.decrypt_inout_detached(&Nonce::default(), &untagged, nothing, &tag);
-        checked.map_err(|_| {
-            damaged(format!(
-                "{message} the key of this name is another one, or the header is damaged"
-            ))
-        })?;
+        if checked.is_err() {
+            let what = format!(
+                "the file is encrypted with the key {name:?}, and the key of this name is another one"
+            );
+            return error(io::ErrorKind::PermissionDenied, &what);
+        }
         Ok(cipher)
     }
 
@@ -200,6 +205,15 @@ fn place(number: u64, sector: &Sector) -> [u8; 12] {
     place[..8].copy_from_slice(&number.to_le_bytes());
     place[8..].copy_from_slice(&sector[28..32]);
     place
+}
+
+/// The checksum of a header, over all of it but the checksum.
+fn checksum(header: &Sector) -> [u8; 8] {
+    let mut unsummed = *header;
+    unsummed[CHECKSUM].fill(0);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&Sha256::digest(unsummed)[..8]);
+    sum
 }
 
 /// The name of the key of a file; `None` if this is no header.

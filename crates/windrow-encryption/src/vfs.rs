@@ -88,7 +88,7 @@ impl EncryptedVfs {
     fn check_header(&self, path: &Path) -> io::Result<()> {
         let file = self.inner.open(path, OpenMode::Read)?;
         let header = read_sector(&*file, 0)?.unwrap_or([0; SECTOR_BYTES]);
-        FileCipher::open(&header, |name| self.context.keys.key(name)).map(drop)
+        FileCipher::open(&header, |name| self.context.key(name)).map(drop)
     }
 }
 

@@ -141,13 +141,13 @@ fn a_damaged_header_is_damage() {
         }
         kinds.insert(name.rsplit('.').next().unwrap().to_owned());
         let path = Path::new(FOLDER).join(&name);
-        for change in 0..3 {
+        // A byte of each field, and all of them.
+        for change in [3, 8, 12, 13, 90, 115, 130, 512] {
             let disk = SimDisk::from_image(image.clone());
             let mut changed = bytes.clone();
             match change {
-                0 => changed[3] ^= 4,
-                1 => changed[115] ^= 4,
-                _ => changed[..512].fill(0),
+                512 => changed[..512].fill(0),
+                byte => changed[byte] ^= 4,
             }
             disk.edit(|image| image.write(&path, &changed).unwrap());
             assert!(!is_sound(&disk, &entries), "{name}, change {change}");

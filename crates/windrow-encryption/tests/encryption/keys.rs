@@ -1,12 +1,14 @@
 //! Wrong keys, no keys, new keys.
 
 use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow::backup::{Backups, FolderStore};
 use windrow::vfs::Vfs;
-use windrow::{Db, Error, Options};
+use windrow::{Db, Error, Options, Recovery};
 use windrow_encryption::{EncryptedVfs, Key, KeyProvider, KeyRing};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
@@ -98,6 +100,88 @@ fn another_key_is_refused_before_anything_is_written() {
         .filter(|(name, _)| name != "LOCK");
     let kept = before.0.into_iter().filter(|(name, _)| name != "LOCK");
     assert!(files.eq(kept));
+}
+
+/// Keys of a service, which rotates at some moment, or fails to give the second key with an error of some kind.
+#[derive(Debug)]
+struct Service {
+    ring: KeyRing,
+    has_rotated: AtomicBool,
+    failure: Option<ErrorKind>,
+}
+
+impl KeyProvider for Service {
+    fn current(&self) -> io::Result<String> {
+        let has_rotated = self.has_rotated.load(Ordering::Relaxed);
+        Ok(if has_rotated { "second" } else { "first" }.to_owned())
+    }
+
+    fn key(&self, name: &str) -> io::Result<Key> {
+        match self.failure {
+            Some(kind) if name == "second" => Err(io::Error::new(kind, "an answer in pieces")),
+            _ => self.ring.key(name),
+        }
+    }
+}
+
+/// The newest log and other files have a key that is wrong, missing, or not given by a service. No open and no repair takes that
+/// for damage, though the key of `CURRENT` is there.
+#[test]
+fn what_a_key_is_missing_for_is_not_damaged() {
+    let service = |second: u8, failure| {
+        let ring = KeyRing::new("first", key(1)).with_older("second", key(second));
+        let has_rotated = AtomicBool::new(false);
+        Arc::new(Service {
+            ring,
+            has_rotated,
+            failure,
+        })
+    };
+    let disk = SimDisk::new();
+    let keys = service(2, None);
+    let vfs = |disk: &SimDisk, keys: &Arc<Service>| {
+        EncryptedVfs::new(Arc::new(disk.clone()), Arc::<Service>::clone(keys))
+    };
+    let db = open(&vfs(&disk, &keys)).unwrap();
+    keys.has_rotated.store(true, Ordering::Relaxed);
+    fill(&db, 0..200);
+    db.keyspace("main")
+        .unwrap()
+        .insert("last", "in the log")
+        .unwrap();
+    // A killed process.
+    let image = disk.image();
+    drop(db.close());
+
+    let wrong = [
+        service(3, None),
+        service(2, Some(ErrorKind::NotFound)),
+        service(2, Some(ErrorKind::InvalidData)),
+        service(2, Some(ErrorKind::UnexpectedEof)),
+        service(2, Some(ErrorKind::Unsupported)),
+    ];
+    for keys in wrong {
+        let disk = SimDisk::from_image(image.clone());
+        let vfs = vfs(&disk, &keys);
+        for recovery in [Recovery::Strict, Recovery::UpToDamage] {
+            let mut options = options(&vfs);
+            options.recovery = recovery;
+            let error = Db::open(FOLDER, options).unwrap_err();
+            assert_eq!(error.kind(), windrow::ErrorKind::Io, "{keys:?}: {error}");
+        }
+        let error = Db::repair(FOLDER, "/repaired", &options(&vfs)).unwrap_err();
+        assert_eq!(error.kind(), windrow::ErrorKind::Io, "{keys:?}: {error}");
+        // Nothing is gone.
+        let db = open(&with_keys(
+            &disk,
+            KeyRing::new("second", key(2)).with_older("first", key(1)),
+        ))
+        .unwrap();
+        let keyspace = db.keyspace("main").unwrap();
+        assert_eq!(keyspace.iter().unwrap().count(), 81);
+        assert!(db.verify().unwrap().is_sound());
+        db.close().unwrap();
+    }
 }
 
 #[test]
@@ -193,7 +277,7 @@ fn a_text_of_keys_is_what_it_looks_like() {
     ];
     for text in wrong {
         let error = text.parse::<KeyRing>().unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
         assert!(!error.to_string().contains("0aF1"));
     }
 }
