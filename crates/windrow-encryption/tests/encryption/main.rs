@@ -10,6 +10,7 @@
     reason = "the numbers of the tests are small"
 )]
 
+mod backups;
 mod crashes;
 mod damage;
 mod files;

@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::damage::damage;
 use super::names::ObjectName;
 use super::store::{BackupStore, ByteSource, StoredObject};
 use crate::base::sync::atomic::{AtomicBool, Ordering};
@@ -168,6 +169,7 @@ impl BackupStore for FolderStore {
                 let message = format!("{} does not exist", path.display());
                 Error::new(ErrorKind::NotFound, message)
             }
+            io::ErrorKind::InvalidData => damage(name, 0, error),
             _ => Error::io("open", &path, error),
         })?;
         let offset = 0;
@@ -180,8 +182,11 @@ impl BackupStore for FolderStore {
         let object = |name: String| {
             let path = self.path.join(&name);
             let file = self.vfs.open(&path, OpenMode::Read);
-            let length = file.and_then(|file| file.length());
-            let length = length.map_err(|error| Error::io("read", &path, error))?;
+            let length = match file.and_then(|file| file.length()) {
+                // So damaged that it has no bytes. No object is empty, so each use finds the damage.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => 0,
+                length => length.map_err(|error| Error::io("read", &path, error))?,
+            };
             Ok(StoredObject { name, length })
         };
         objects.map(object).collect()

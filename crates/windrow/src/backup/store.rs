@@ -21,7 +21,7 @@ pub trait ByteSource {
 pub struct StoredObject {
     /// The name.
     pub name: String,
-    /// Its length in bytes.
+    /// Its length in bytes; 0 if it is so damaged that it has none.
     pub length: u64,
 }
 
@@ -46,7 +46,7 @@ pub trait BackupStore: Send + Sync + Debug {
     /// The bytes of the object `name`.
     ///
     /// # Errors
-    /// `NotFound`; `Io`.
+    /// `NotFound`; `Corruption` if it is so damaged that it has no bytes; `Io`.
     fn get(&self, name: &str) -> Result<Box<dyn ByteSource + '_>>;
 
     /// All objects, in no particular order. Other names than those of objects of backups may be among them.
