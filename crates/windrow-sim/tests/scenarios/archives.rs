@@ -27,6 +27,11 @@ type Contents = BTreeMap<String, Entries>;
 /// States by sequence number.
 type States = BTreeMap<u64, Contents>;
 
+/// The newest state of a store.
+fn newest() -> RestoreTo {
+    RestoreTo::Time(SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40))
+}
+
 fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
     let mut options = on(small(), disk, runtime);
     options.keyspace.large_from = 400;

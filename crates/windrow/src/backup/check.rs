@@ -180,7 +180,8 @@ fn check_archive(
     let mut damage = |backups: Vec<u64>, error: Error| {
         report.damage.push(BackupDamage { backups, error });
     };
-    let bases = archive::bases(store, objects);
+    // What cannot be used is in the report already.
+    let (bases, _) = archive::bases(store, objects);
     for error in archive::Histories::new(objects).faults(&bases) {
         damage(Vec::new(), error);
     }

@@ -6,7 +6,7 @@ use windrow::ErrorKind;
 use windrow::backup::{Purge, RestoreTo};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
-use super::{Contents, contents, open, restored, sequence, start};
+use super::{Contents, contents, newest, open, restored, sequence, start};
 use crate::backups::{BACKUPS, RESTORED, backups, files};
 use crate::common::FOLDER;
 
@@ -219,4 +219,31 @@ fn while_a_stretch_cannot_be_read_no_piece_is_removed() {
     disk.edit(|image| image.write(&path, &sound)).unwrap();
     let found = restored(&disk, &own, RestoreTo::Sequence(state.0), None).unwrap();
     assert!(found == state);
+}
+
+/// A damaged backup may have the state, so a restore asks for another one by its number.
+#[test]
+fn a_restore_to_a_time_names_a_damaged_backup() {
+    let start = start();
+    start.db.archive(&start.backups).unwrap();
+    let main = start.db.keyspace("main").unwrap();
+    main.insert("key", "archived").unwrap();
+    start.db.archive(&start.backups).unwrap();
+    let archived = (sequence(&start.db), contents(&start.db));
+    main.insert("key", "backed up").unwrap();
+    let made = start.db.backup(&start.backups).unwrap();
+    let newest_state = (sequence(&start.db), contents(&start.db));
+    let name = format!("{:06}.backup", made.number);
+    let path = Path::new(BACKUPS).join(&name);
+
+    let restore = |to, from| restored(&start.disk, &start.backups, to, from);
+    assert!(restore(newest(), None).unwrap() == newest_state);
+    start.disk.edit(|image| image.flip(&path, 30, 1)).unwrap();
+    for to in [newest(), RestoreTo::Sequence(newest_state.0)] {
+        let error = restore(to, None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+    assert!(restore(newest(), Some(1)).unwrap() == archived);
+    assert!(restore(RestoreTo::Sequence(archived.0), None).unwrap() == archived);
 }

@@ -7,7 +7,9 @@ use windrow::backup::RestoreTo;
 use windrow::{Db, ErrorKind};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
-use super::{check_states, contents, history, open, options, restored, sequence, start, step};
+use super::{
+    check_states, contents, history, newest, open, options, restored, sequence, start, step,
+};
 use crate::backups::faults::each_fault;
 use crate::backups::{RESTORED, backups, remove_all};
 use crate::common::{FOLDER, check_sound, kind};
@@ -142,4 +144,35 @@ fn an_archive_that_falls_behind_during_its_backup_says_so() {
     let newest = own.newest().unwrap();
     let found = restored(&disk, &own, to, newest).unwrap();
     assert!(found.1 == contents(&db));
+}
+
+/// What an error hides may be the newest state, so another one is no answer.
+#[test]
+fn a_restore_to_a_time_gives_the_newest_state_or_an_error() {
+    let start = start();
+    start.db.archive(&start.backups).unwrap();
+    history(&start.db, &start.backups, 0..10, 5);
+    start.db.backup(&start.backups).unwrap();
+    let newest_state = (sequence(&start.db), contents(&start.db));
+    let image = start.disk.image();
+    let mut failures = 0;
+    each_fault(|fault| {
+        let disk = SimDisk::from_image(image.clone());
+        let own = backups(&disk, &start.runtime).unwrap();
+        for to in [newest(), RestoreTo::Sequence(newest_state.0)] {
+            disk.set_faults([fault]);
+            let made = own.restore_to(to, None, RESTORED);
+            disk.set_faults([]);
+            match made {
+                Ok(made) => assert_eq!(made.sequence, newest_state.0, "{to:?}, {fault}"),
+                Err(error) => {
+                    failures += 1;
+                    assert_ne!(error.kind(), ErrorKind::NotFound, "{error}, {fault}");
+                }
+            }
+            remove_all(&disk, RESTORED);
+        }
+        !disk.fault_log().is_empty()
+    });
+    assert!(failures > 50, "{failures}");
 }

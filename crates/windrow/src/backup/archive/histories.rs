@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use super::stretch::{self, Note, Stretch};
 use crate::backup::damage::damage;
-use crate::backup::manifest::{Binding, time_of};
+use crate::backup::manifest::{BackupManifest, Binding, time_of};
 use crate::backup::names::StretchName;
 use crate::backup::objects::{Objects, read_manifest};
 use crate::backup::store::BackupStore;
-use crate::base::{Error, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, KeyspaceId, Result, SequenceNumber};
 
 /// The states that a restore reaches from one backup, by the changes behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,17 @@ pub(crate) struct Base {
     pub(crate) sequence: SequenceNumber,
     pub(crate) created: Duration,
     pub(crate) binding: Option<Binding>,
+}
+
+impl Base {
+    pub(crate) fn new(number: u64, manifest: &BackupManifest) -> Self {
+        Self {
+            number,
+            sequence: manifest.sequence,
+            created: manifest.created,
+            binding: manifest.binding,
+        }
+    }
 }
 
 /// What a history has in a store.
@@ -130,19 +141,27 @@ fn check_overlaps(all: &[StretchName]) -> Result<()> {
     })
 }
 
-/// The backups of `store` that can be read, oldest first.
-pub(crate) fn bases(store: &dyn BackupStore, objects: &Objects) -> Vec<Base> {
-    let base = |&number: &u64| {
-        let manifest = read_manifest(store, number).ok()?;
-        objects.check_whole(number, &manifest).ok()?;
-        Some(Base {
-            number,
-            sequence: manifest.sequence,
-            created: manifest.created,
-            binding: manifest.binding,
-        })
-    };
-    objects.backups.iter().filter_map(base).collect()
+/// The backups of `store` that can be used, oldest first, and why others cannot.
+pub(crate) fn bases(store: &dyn BackupStore, objects: &Objects) -> (Vec<Base>, Vec<Error>) {
+    let (mut bases, mut unusable) = (Vec::new(), Vec::new());
+    for &number in &objects.backups {
+        match objects.whole_backup(store, number) {
+            Ok(manifest) => bases.push(Base::new(number, &manifest)),
+            Err(error) => unusable.push(error),
+        }
+    }
+    (bases, unusable)
+}
+
+/// The first error that says nothing about its backup: another attempt may read it.
+///
+/// # Errors
+/// That one.
+pub(crate) fn check_read(unusable: &mut Vec<Error>) -> Result<()> {
+    let says_nothing =
+        |error: &Error| !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Unsupported);
+    let index = unusable.iter().position(says_nothing);
+    index.map_or(Ok(()), |index| Err(unusable.swap_remove(index)))
 }
 
 impl Archived {
@@ -245,7 +264,8 @@ fn reachable(
 pub(crate) fn list(store: &dyn BackupStore) -> Result<Reachable> {
     let objects = Objects::list(store)?;
     let histories = Histories::new(&objects);
-    let bases = bases(store, &objects);
+    let (bases, mut unusable) = bases(store, &objects);
+    check_read(&mut unusable)?;
     let mut damage = histories.faults(&bases);
     let mut stretches: BTreeMap<StretchName, Stretch> = BTreeMap::new();
     for &name in &objects.stretches {

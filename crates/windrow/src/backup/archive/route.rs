@@ -1,6 +1,7 @@
 //! The way to a state: a backup, and the changes behind it.
 //!
-//! 1. Find the newest backup at or before the state, of the only history that has it.
+//! 1. Find the newest backup at or before the state, of the only history that has it. A backup that cannot be read may be that
+//!    one, so it is an error unless another one is named or gives exactly the state.
 //! 2. Take the stretches from the place of its binding up to the state, without a gap.
 //! 3. Refuse a state that no changes lead to, as behind a bulk load.
 //! 4. Compare the records up to the backup with those that its database had: the backup of a database that has parted from
@@ -12,7 +13,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::histories::{Base, Histories, Unreachable, bases, unreachable};
+use super::histories::{Base, Histories, Unreachable, bases, check_read, unreachable};
 use super::items::RecordsDigest;
 use super::stretch::{self, Stretch, each_item};
 use crate::backup::damage::damage;
@@ -31,7 +32,8 @@ pub enum RestoreTo {
     /// number within a batch stands for the state before the batch.
     Sequence(SequenceNumber),
     /// The newest state that was archived or backed up at this time, by the clock of the system. It has nothing that was
-    /// written later, and what was written before only as far as it was archived then.
+    /// written later, and what was written before only as far as it was archived then. A backup that cannot be used is an error
+    /// unless the restore names one to begin with: it may have the state.
     Time(SystemTime),
 }
 
@@ -61,8 +63,8 @@ pub(crate) struct Route {
 /// The way to the state `to`, from backup `from` if it is given.
 ///
 /// # Errors
-/// `NotFound` if no backup leads there, with what does; `InvalidArgument` if several histories have the state; `Corruption`
-/// if a part of the way is missing or damaged.
+/// `NotFound` if no backup leads there, with what does; `InvalidArgument` if several histories have the state; `Corruption`,
+/// `Unsupported` or `Io` if a part of the way is missing, damaged or not read, or a backup that may be a part of it.
 pub(crate) fn find(
     store: &dyn BackupStore,
     to: RestoreTo,
@@ -71,18 +73,29 @@ pub(crate) fn find(
 ) -> Result<Route> {
     let objects = Objects::list(store)?;
     let histories = Histories::new(&objects);
-    let all = bases(store, &objects);
-    if let Some(number) = from {
-        objects.whole_backup(store, number)?;
-    }
-    let mut possible = all.clone();
-    possible.retain(|base| from.is_none_or(|number| base.number == number));
+    let (all, mut unusable) = bases(store, &objects);
+    let possible = match from {
+        Some(number) => {
+            unusable.clear();
+            vec![Base::new(number, &objects.whole_backup(store, number)?)]
+        }
+        None => all.clone(),
+    };
+    check_read(&mut unusable)?;
+    let unusable = unusable.into_iter().next().map(|error| {
+        error.context("the state may be that of a backup that cannot be used, so name another one")
+    });
     let (base, to) = match to {
         RestoreTo::Sequence(sequence) => {
-            let base = base_of_sequence(&histories, &possible, sequence)?;
+            let found = base_of_sequence(&histories, &possible, sequence);
+            let base = found.map_err(|error| match (error.kind(), unusable) {
+                (ErrorKind::NotFound, Some(unusable)) => unusable,
+                _ => error,
+            })?;
             (base, sequence)
         }
         RestoreTo::Time(time) => {
+            unusable.map_or(Ok(()), Err)?;
             let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
             base_of_time(store, &histories, &possible, since_1970.unwrap_or_default())?
         }
@@ -126,12 +139,7 @@ pub(crate) fn check_base(
     let Some(binding) = manifest.binding else {
         return Ok(());
     };
-    let base = Base {
-        number,
-        sequence: manifest.sequence,
-        created: manifest.created,
-        binding: manifest.binding,
-    };
+    let base = Base::new(number, manifest);
     let histories = Histories::new(objects);
     let mut later = histories.of(binding.history).iter();
     if !later.any(|name| name.last > base.sequence) {
