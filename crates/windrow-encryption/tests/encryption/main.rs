@@ -16,6 +16,7 @@ mod damage;
 mod files;
 mod golden;
 mod keys;
+mod readers;
 mod threads;
 
 use std::path::Path;

@@ -7,7 +7,8 @@
 //! I1. A file is removed only after a look at the leases that began after its edit was durable.
 //! I2. A lease counts as live while its lock is held and its place has changed within [`LEASE_TIMEOUT`]. The clock of this
 //!     process alone decides.
-//! I3. If the leases cannot be read, they count as live and need everything.
+//! I3. If the leases cannot be read, they count as live and need everything. So does one whose place cannot be read, such as one
+//!     with a key that this process does not have, while its lock is held.
 //! I4. Without a log, the last [point](super::catalog::Catalog::point) counts as a lease that never ends, for the files that are
 //!     older than it: a crash takes the database back to it.
 //!
@@ -113,7 +114,12 @@ impl Waiting {
         path: &Path,
         now: Duration,
     ) -> Option<ManifestPosition> {
-        let place = read_place(vfs, path).unwrap_or_default();
+        let place = match read_place(vfs, path) {
+            // It is about to be written.
+            Err(error) if is_unwritten(&error) => Vec::new(),
+            Err(_) => return Some(ManifestPosition::default()), // I3
+            Ok(place) => place,
+        };
         let watched = self.leases.get_mut(reader);
         match watched {
             Some(watched) if watched.place == place => {
@@ -131,6 +137,14 @@ impl Waiting {
         }
         Some(decode(&place))
     }
+}
+
+/// Whether a place has no bytes yet.
+fn is_unwritten(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof
+    )
 }
 
 fn remove_place(vfs: &dyn Vfs, path: &Path) -> io::Result<()> {
