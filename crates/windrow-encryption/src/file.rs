@@ -70,25 +70,27 @@ impl EncryptedFile {
         Ok(file)
     }
 
-    /// The cipher; `None` while the file has no bytes, and perhaps no header.
+    /// The cipher; `None` while the file has no bytes, whatever its header is.
     ///
     /// # Errors
-    /// Those of [`FileCipher::open`], if the file has bytes.
+    /// Those of [`FileCipher::open`].
     fn cipher(&self) -> io::Result<Option<&FileCipher>> {
         if let Some(cipher) = self.cipher.get() {
             return Ok(Some(cipher));
         }
+        // The power may have failed while the file was created; and nothing in it needs the key, which may be gone.
+        if self.cells()? == 0 {
+            return Ok(None);
+        }
         let Some(header) = read_sector(&*self.inner, 0)? else {
             return Ok(None);
         };
-        match FileCipher::open(&header, |name| self.context.key(name)) {
-            // The power has failed while it was created; or nothing in it needs the key, which may be gone.
-            Err(_) if self.cells()? == 0 => Ok(None),
-            cipher => cipher.map(|cipher| Some(self.cipher.get_or_init(|| cipher))),
-        }
+        let cipher = FileCipher::open(&header, |name| self.context.key(name))?;
+        Ok(Some(self.cipher.get_or_init(|| cipher)))
     }
 
-    /// The cipher. Writes the header if there is none, and makes it durable.
+    /// The cipher. While the file has no bytes, writes a header, and makes it durable: one that is there may be that of a sync that
+    /// has failed, which only the page cache has.
     fn cipher_to_write(&self) -> io::Result<&FileCipher> {
         if let Some(cipher) = self.cipher()? {
             return Ok(cipher);
@@ -123,7 +125,7 @@ impl EncryptedFile {
         self.look_again(cipher, number)
     }
 
-    /// Reads a cell again that looked torn. Only one at the end of the file may be being written.
+    /// Reads a cell again that looked torn. Only one that was at the end of the file before may be being written.
     #[cold]
     #[expect(
         clippy::disallowed_methods,
@@ -131,6 +133,8 @@ impl EncryptedFile {
     )]
     fn look_again(&self, cipher: &FileCipher, number: u64) -> io::Result<Cell> {
         for look in 0..LOOKS {
+            // Before the cell: it may end to be the last one at any time.
+            let cells = self.cells()?;
             let unwritten = self.context.rewrites(cipher.id());
             let sector = read_sector(&*self.inner, physical(number))?;
             drop(unwritten);
@@ -138,7 +142,7 @@ impl EncryptedFile {
             if let Some(cell) = opened {
                 return Ok(cell);
             }
-            if number + 1 < self.cells()? {
+            if number + 1 < cells {
                 break;
             }
             thread::sleep(Duration::from_millis(1 << look));
@@ -242,8 +246,12 @@ impl File for EncryptedFile {
         let found = read_up_to_end_at(&*self.inner, sectors.as_flattened_mut(), at)? / SECTOR_BYTES;
         let mut filled = 0;
         for ((number, sector), place) in numbers.zip(&sectors).zip(1..=found) {
-            let cell = self.open_cell(cipher, number, sector)?;
+            let mut cell = self.open_cell(cipher, number, sector)?;
             let is_last = place == found;
+            // It was the last one, perhaps until after it was read: then more of it was written before the next one.
+            if !is_last && cell.length < CELL_BYTES {
+                cell = self.cell(cipher, number)?.unwrap_or(cell);
+            }
             let length = if is_last { cell.length } else { CELL_BYTES };
             let inside = part(number, &wanted);
             let found = &cell.bytes[inside.start.min(length)..inside.end.min(length)];

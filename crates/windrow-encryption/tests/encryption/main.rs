@@ -16,6 +16,7 @@ mod damage;
 mod files;
 mod golden;
 mod keys;
+mod races;
 mod readers;
 mod threads;
 
