@@ -517,7 +517,7 @@ impl Db {
 
     /// Writes all memtables to tables and waits until they are durable. Without a [log](Options::log) they count from the next
     /// [`persist`](Self::persist) on. The calling thread may flush itself, but never compacts, so it calls no compaction
-    /// filter.
+    /// filter. A flush folds operands, so that thread may call the merge operators of any keyspace.
     ///
     /// # Errors
     /// That of the flush: the log still holds the data. `Poisoned`; `Closed`; `ReadOnly`.
