@@ -1,5 +1,6 @@
-//! Backups of a database at a URL, such as `s3://bucket/prefix` (with the feature `aws`) or `file:///mnt/backups/shop`.
-//! Credentials and settings of the store are those of the environment, such as `AWS_ACCESS_KEY_ID`.
+//! Backups of a database at a URL, such as `s3://bucket/prefix` (with the feature `aws`). Credentials and settings of the store
+//! are those of the environment, such as `AWS_ACCESS_KEY_ID`. For a folder take `FolderStore` of Windrow: a `file://` URL here is
+//! not synced, so a power failure could lose what a backup relies on.
 //!
 //! `cargo run --release -p windrow-object-store --features aws --example backups -- list s3://backups/shop`
 

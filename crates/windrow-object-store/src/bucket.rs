@@ -16,7 +16,10 @@ use crate::requests;
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 /// A prefix of an object store, below which the backups of one database are. [`BucketStore`](crate::BucketStore) opens them.
-#[derive(Debug, Clone)]
+///
+/// Give it a client of its own: a call waits for its requests, which may use threads of the client. The client's limit for one
+/// attempt, 30 seconds unless `ClientOptions::with_timeout` says otherwise, holds for a part of 8 MiB.
+#[derive(Clone)]
 pub struct Bucket {
     objects: Arc<dyn ObjectStore>,
     pub(crate) prefix: Path,
@@ -38,8 +41,9 @@ impl Bucket {
         })
     }
 
-    /// Gives a request up after this time, with all attempts that the store makes for it. Default 5 minutes. It bounds how
-    /// long a close of a database waits for a store that does not answer.
+    /// Gives a request up after this time, with all attempts that the store makes for it. Default 5 minutes. A list is one
+    /// request, with all of its pages. A close of a database that waits for a store without answers waits for at most three: a
+    /// look at the lock, the request, and the removal of an unfinished upload.
     #[must_use]
     pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = time_limit;
@@ -94,6 +98,13 @@ impl Bucket {
         };
         let message = format!("cannot {operation} {name} in {self}: {error}");
         Error::new(kind, message)
+    }
+}
+
+/// As it is displayed: what the client of the store is made of may have its credentials.
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket({self})")
     }
 }
 

@@ -1,12 +1,15 @@
 //! The lock of a store: an object that only one process can create.
 //!
 //! An object store does not know whether a process is gone, and a lock that ended by itself would let a process that has
-//! paused go on beside another one. So the lock stays until its holder, or somebody who knows, removes it.
+//! paused go on beside another one. So the lock stays until its holder, or somebody who knows, removes it. The holder does not
+//! if a change of its may still reach the store.
 //!
 //! - I1. An open creates the object on the condition that there is none. A store that ignores the condition is refused.
 //! - I2. The object has a random number, so a holder sees whether it is its own.
 //!
 //! Concurrency: processes, by the condition; within one, no state.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use object_store::Error::{AlreadyExists, NotFound, Precondition};
 use object_store::{ObjectStoreExt as _, PutMode};
@@ -18,12 +21,14 @@ use crate::bucket::Bucket;
 /// No object of a backup has this name.
 pub(crate) const NAME: &str = "LOCK";
 
-/// A lock that this process has taken. The drop gives it back; what cannot be given back stays.
+/// A lock that this process has taken. The drop gives it back, unless it is to be kept; what cannot be given back stays.
 #[derive(Debug)]
 pub(crate) struct Lock {
     bucket: Bucket,
     /// The bytes of the object: a random number, a space, and the owner.
     text: String,
+    /// Whether the object outlives this.
+    is_kept: AtomicBool,
 }
 
 impl Lock {
@@ -31,7 +36,12 @@ impl Lock {
         let threads = Threads::default();
         let text = format!("{:016x}{:016x} {owner}", threads.random(), threads.random());
         // From here on it is given back. An attempt whose answer is lost may have taken it.
-        let lock = Self { bucket, text };
+        let is_kept = AtomicBool::new(false);
+        let lock = Self {
+            bucket,
+            text,
+            is_kept,
+        };
         // I1
         if lock.create()? && lock.create()? {
             let message = format!(
@@ -68,6 +78,15 @@ impl Lock {
         Ok((text != self.text).then(|| owner(&text)))
     }
 
+    /// From here on the lock stays until somebody else removes it.
+    pub(crate) fn keep(&self) {
+        self.is_kept.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Acquire)
+    }
+
     /// Removes the lock of anybody, and returns its owner.
     pub(crate) fn remove(bucket: &Bucket) -> Result<Option<String>> {
         let Some(text) = read(bucket)? else {
@@ -83,7 +102,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if matches!(self.other_holder(), Ok(None)) {
+        if !self.is_kept() && matches!(self.other_holder(), Ok(None)) {
             drop(Self::remove(&self.bucket));
         }
     }

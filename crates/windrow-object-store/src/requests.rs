@@ -7,7 +7,7 @@
 
 use std::io;
 use std::sync::LazyLock;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use object_store::{Error, Result};
@@ -21,6 +21,9 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .enable_all()
         .build()
 });
+
+/// A thread that makes requests and does not run so long after their limit is stuck.
+const MARGIN: Duration = Duration::from_secs(1);
 
 /// Makes a request and waits for its end, or until `limit` is over.
 pub(crate) fn make<T: Send + 'static>(
@@ -37,15 +40,48 @@ pub(crate) fn make<T: Send + 'static>(
         let outcome = timeout(limit, request).await;
         drop(sender.send(outcome.unwrap_or_else(|_| Err(failure(late)))));
     });
-    // The sender goes without a message only if the request panics.
     outcome
-        .recv()
-        .unwrap_or_else(|_| Err(failure("the request has panicked".to_owned())))
+        .recv_timeout(limit.saturating_add(MARGIN))
+        .unwrap_or_else(|error| {
+            Err(failure(match error {
+                RecvTimeoutError::Timeout => "the thread that makes requests is stuck".to_owned(),
+                // The sender goes without a message only then.
+                RecvTimeoutError::Disconnected => "the request has panicked".to_owned(),
+            }))
+        })
 }
 
 fn failure(message: String) -> Error {
     Error::Generic {
         store: "windrow",
         source: message.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::make;
+
+    #[test]
+    fn a_call_ends_though_the_thread_of_requests_is_stuck() {
+        let (sender, receiver) = channel::<()>();
+        let stuck = async move {
+            receiver.recv().ok();
+            Ok(())
+        };
+        let error = make(Duration::from_millis(1), stuck).unwrap_err();
+        assert!(error.to_string().contains("is stuck"), "{error}");
+        drop(sender);
+    }
+
+    #[test]
+    fn a_request_that_panics_is_an_error() {
+        #[expect(clippy::panic, reason = "a request that panics is what is tested")]
+        let panics = async { panic!("as planned") };
+        let error = make::<()>(Duration::from_secs(10), panics).unwrap_err();
+        assert!(error.to_string().contains("has panicked"), "{error}");
     }
 }

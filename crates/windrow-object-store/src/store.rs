@@ -4,12 +4,12 @@
 //! the store has put them together. Parts of a process that is killed stay, unseen, until a rule of the store removes them.
 //!
 //! - I1. Just before a request that changes what a list shows, this process has the lock.
-//! - I2. After such a request has failed nothing is changed: it may still reach the store, and would meet what a
-//!   later call relies on.
+//! - I2. After such a request has failed nothing is changed, and the lock stays: it may still reach the store, and would meet what
+//!   a later call, or the next process, relies on.
+//! - I3. A name that does not come from the bytes is put only if there is none. So a request that arrives late, of a process that had
+//!   the lock before, does not change an object that this process has put.
 //!
 //! Concurrency: one process writes. Readers take no lock.
-
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt as _, stream};
 use object_store::{
@@ -35,49 +35,53 @@ const NAME_BYTES_MAX: usize = 80;
 
 /// The backups below a prefix of an object store.
 ///
-/// A call returns `Poisoned` if the lock was lost, or an earlier change has failed: open the store again.
+/// A call returns `Poisoned` if the lock was lost, or an earlier change has failed. After a failed change the drop does not give
+/// the lock back, because the request may still reach the store: [`unlock`](Self::unlock) the store when that is over, and open it
+/// again.
 #[derive(Debug)]
 pub struct BucketStore {
     bucket: Bucket,
     /// `None` if it is open for reading.
     lock: Option<Lock>,
-    /// A change has failed (I2).
-    is_uncertain: AtomicBool,
 }
 
 impl BucketStore {
-    /// Opens the backups for writing, and takes the lock, which the drop gives back. A process that is
-    /// killed leaves it: see [`unlock`](Self::unlock). Messages name the `owner`, for example a service and its host.
+    /// Opens the backups for writing, and takes the lock, which the drop gives back. It stays if the process is killed, if the
+    /// store does not answer at the drop, or after a failed change: see [`unlock`](Self::unlock). Messages name the `owner`, for
+    /// example a service and its host.
     ///
     /// # Errors
     /// `Locked` while somebody has the lock; `Unsupported` if the store cannot create an object on the condition that there
     /// is none; `Io`.
     pub fn open(bucket: &Bucket, owner: &str) -> Result<Self> {
         let lock = Lock::take(bucket.clone(), owner)?;
-        Ok(Self::new(bucket.clone(), Some(lock)))
+        Ok(Self {
+            bucket: bucket.clone(),
+            lock: Some(lock),
+        })
     }
 
     /// Opens the backups to list, check and restore them. Makes no request and takes no lock: what a purge by another process
     /// removes meanwhile is an error of what is read.
     pub fn open_read_only(bucket: &Bucket) -> Self {
-        Self::new(bucket.clone(), None)
+        Self {
+            bucket: bucket.clone(),
+            lock: None,
+        }
     }
 
-    /// Removes the lock of a process that is gone, and returns its owner; `None` if there is no lock. A service that is the
-    /// only writer may do so before each open. A process that is not gone after all notices it before its next change.
+    /// Removes the lock of a process that is gone, and returns its owner; `None` if there is no lock. A process that is not gone
+    /// after all notices it before its next change.
+    ///
+    /// Wait until no request of that process can reach the store any more: [the limit](Bucket::with_time_limit) of a request, and
+    /// what a network and a store may hold one back, some minutes in all. A late removal could take a piece away that a new backup
+    /// relies on; a list and a `verify` show such a backup. A service that is the only writer may unlock before each open, if that
+    /// much time is between its processes, or if it verifies.
     ///
     /// # Errors
     /// `Io`.
     pub fn unlock(bucket: &Bucket) -> Result<Option<String>> {
         Lock::remove(bucket)
-    }
-
-    fn new(bucket: Bucket, lock: Option<Lock>) -> Self {
-        Self {
-            bucket,
-            lock,
-            is_uncertain: AtomicBool::new(false),
-        }
     }
 
     /// Sees that this process may change the store.
@@ -86,7 +90,7 @@ impl BucketStore {
             let message = format!("the backups in {} are open for reading only", self.bucket);
             return Err(Error::new(ErrorKind::ReadOnly, message));
         };
-        let reason = if self.is_uncertain.load(Ordering::Acquire) {
+        let reason = if lock.is_kept() {
             "the outcome of a failed change is unknown".to_owned()
         } else if let Some(holder) = lock.other_holder()? {
             format!("the lock was removed, or taken by {holder:?}")
@@ -94,7 +98,7 @@ impl BucketStore {
             return Ok(());
         };
         let message = format!(
-            "{reason}, so the backups in {} are changed only after they have been opened again",
+            "{reason}, so the backups in {} are changed only after they have been unlocked and opened again",
             self.bucket
         );
         Err(Error::new(ErrorKind::Poisoned, message))
@@ -103,8 +107,26 @@ impl BucketStore {
     /// The end of a change of the object `name`, with what it means for later ones (I2).
     fn changed(&self, operation: &str, name: &str, outcome: Attempt<()>) -> Result<()> {
         let Err(failure) = outcome else { return Ok(()) };
-        self.is_uncertain.store(true, Ordering::Release);
+        self.lock.iter().for_each(Lock::keep);
         Err(self.bucket.failed(operation, name, &failure))
+    }
+
+    /// Puts a small object unless there is one of this name with other bytes (I3).
+    fn put_new(&self, name: &str, content: Vec<u8>) -> Result<()> {
+        let put = self.bucket.put(name, content.clone(), PutMode::Create);
+        let Err(Failure::AlreadyExists { .. } | Failure::Precondition { .. }) = put else {
+            return self.changed("put", name, put);
+        };
+        // An attempt whose answer was lost may have put it.
+        let found = self.bucket.get(name);
+        if found.map_err(|failure| self.bucket.failed("get", name, &failure))? == content {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot put {name} in {}: another process has put one with other bytes",
+            self.bucket
+        );
+        Err(Error::new(ErrorKind::Io, message))
     }
 
     fn put_in_parts(&self, name: &str, first: Vec<u8>, content: &mut dyn ByteSource) -> Result<()> {
@@ -151,6 +173,9 @@ impl BackupStore for BucketStore {
         self.check_writable()?;
         if first.len() == PART_BYTES {
             return self.put_in_parts(name, first, content);
+        }
+        if !name.ends_with(".piece") {
+            return self.put_new(name, first);
         }
         let put = self.bucket.put(name, first, PutMode::Overwrite);
         self.changed("put", name, put)

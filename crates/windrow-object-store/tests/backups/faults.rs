@@ -156,7 +156,10 @@ fn an_unknown_outcome_of_a_change_ends_all_changes() {
         for error in refused {
             assert_eq!(error.kind(), ErrorKind::Poisoned, "{what}: {error}");
         }
+        // The request may still be on its way, so somebody must know that it is not.
         drop(backups);
+        let error = BucketStore::open(&bucket(&objects), "the next").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{what}: {error}");
         history.db.backup(&open(&objects).unwrap()).unwrap();
     }
 }

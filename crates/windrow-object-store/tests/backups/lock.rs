@@ -149,6 +149,43 @@ fn an_object_takes_the_place_of_another_one() {
     }
 }
 
+/// A request of a process that had the lock before may arrive at any time. What this one has put stays, and the other way round.
+#[test]
+fn a_manifest_takes_the_place_of_no_other_one() {
+    let (_server, stores) = stores();
+    for objects in stores {
+        for name in ["000001.backup", "1-2-3.archive"] {
+            let late = BucketStore::open(&bucket(&objects), "host-1").unwrap();
+            put(&late, name, "late").unwrap();
+            drop(late);
+            let store = BucketStore::open(&bucket(&objects), "host-2").unwrap();
+            let error = put(&store, name, "another").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert!(error.message().contains("with other bytes"), "{error}");
+            assert_eq!(get(&store, name), b"late");
+            // As after an attempt whose answer was lost.
+            put(&store, name, "late").unwrap();
+            store.delete(&[name.to_owned()]).unwrap();
+            put(&store, name, "another").unwrap();
+        }
+    }
+}
+
+/// The client of a store has credentials.
+#[test]
+fn nothing_shows_what_a_client_is_made_of() {
+    let faulty = Faulty::new(Arc::new(InMemory::new()));
+    assert!(format!("{faulty:?}").contains("State"));
+    let objects: Arc<dyn ObjectStore> = Arc::new(faulty);
+    let store = BucketStore::open(&bucket(&objects), "host-1").unwrap();
+    let shown = format!("{:?} {store:?}", bucket(&objects));
+    assert!(
+        shown.contains("a faulty store at \"backups/shop\""),
+        "{shown}"
+    );
+    assert!(!shown.contains("State"), "{shown}");
+}
+
 #[test]
 fn names_that_no_object_has_are_refused() {
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
