@@ -39,10 +39,10 @@ fn main() -> ExitCode {
     };
     let mut output = Output::new(arguments.json);
     let result = match (&arguments.key_file, &arguments.command) {
-        (Some(_), Command::Demo(_)) => Err(Error::invalid_argument(
-            "the demo does not encrypt: it takes no file with keys",
+        (Some(_), Command::Demo(_) | Command::Bench(_)) => Err(Error::invalid_argument(
+            "this command does not encrypt: it takes no file with keys",
         )),
-        (Some(keys), _) => store::use_keys(keys),
+        (Some(keys), _) => store::use_keys(keys, &output),
         (None, _) => Ok(()),
     };
     let result = result.and_then(|()| commands::run(arguments.command, &mut output));

@@ -1,5 +1,6 @@
 //! The database and keyspace that a command works on.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +10,9 @@ use windrow::backup::{Backups, FolderStore};
 use windrow::limits::KEYSPACE_NAME_BYTES_MAX;
 use windrow::vfs::{OsVfs, Vfs};
 use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
-use windrow_encryption::{EncryptedVfs, KeyRing};
+use windrow_encryption::{EncryptedVfs, KeyRing, is_encrypted};
+
+use crate::output::Output;
 
 /// The file system of the whole run, if it is not that of the system.
 static ENCRYPTED: OnceLock<Arc<dyn Vfs>> = OnceLock::new();
@@ -70,7 +73,7 @@ impl StoreArgs {
                 self.keyspace.len()
             )));
         }
-        let mut options = options();
+        let mut options = options(&self.db)?;
         if sync {
             options.durability = Durability::Sync;
         }
@@ -78,42 +81,91 @@ impl StoreArgs {
     }
 }
 
-/// From here on all databases and backups of this run are encrypted with the keys in the file `path`.
+/// From here on all databases and backups of this run are encrypted with the keys in the file `path`. Says so if every user of
+/// the system can read it: a secret that a container gets may be like that, so it is no error.
 ///
 /// # Errors
 /// The file cannot be read, or does not have keys.
-pub(crate) fn use_keys(path: &Path) -> Result<()> {
+pub(crate) fn use_keys(path: &Path, output: &Output) -> Result<()> {
     let text = fs::read(path).map_err(|error| Error::io("read the keys of", path, error))?;
-    let keys = String::from_utf8(text).unwrap_or_default().parse();
-    let keys: KeyRing = keys.map_err(|error| {
-        let message = format!("{} has no keys: {error}", path.display());
-        Error::invalid_argument(message)
-    })?;
+    let unusable = |what: &dyn Display| {
+        Error::invalid_argument(format!("{} has no keys: {what}", path.display()))
+    };
+    let text = String::from_utf8(text).map_err(|_| unusable(&"it is no text in UTF-8"))?;
+    let keys: KeyRing = text.parse().map_err(|error| unusable(&error))?;
+    if every_user_can_read(path) {
+        output.note(format_args!(
+            "every user can read the keys in {}",
+            path.display()
+        ));
+    }
     ENCRYPTED.get_or_init(|| Arc::new(EncryptedVfs::new(Arc::new(OsVfs), Arc::new(keys))));
     Ok(())
 }
 
-/// The file system of databases and backups.
-pub(crate) fn files() -> Arc<dyn Vfs> {
-    let encrypted = ENCRYPTED.get().map(Arc::clone);
-    encrypted.unwrap_or_else(|| Arc::new(OsVfs))
+#[cfg(unix)]
+fn every_user_can_read(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o004 != 0)
 }
 
-/// The options of each database that a command opens, but for what the command itself wants.
-pub(crate) fn options() -> Options {
-    Options::default().with_vfs(files())
+#[cfg(not(unix))]
+fn every_user_can_read(_: &Path) -> bool {
+    false
+}
+
+/// The file system for what is at `path`: a database, a folder of backups, or one file of them.
+///
+/// # Errors
+/// `InvalidArgument` if that is encrypted, and the run has no keys: all of it would count as damaged.
+pub(crate) fn files(path: &Path) -> Result<Arc<dyn Vfs>> {
+    if let Some(encrypted) = ENCRYPTED.get() {
+        return Ok(Arc::clone(encrypted));
+    }
+    if holds_encrypted(path) {
+        let message = format!(
+            "{} is encrypted: name the file with its keys by --key-file",
+            path.display()
+        );
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(Arc::new(OsVfs))
+}
+
+/// Whether `path` is an encrypted file, or a folder with such a file among those that say what is in it. What cannot be read
+/// is an error of the command itself.
+fn holds_encrypted(path: &Path) -> bool {
+    let is_encrypted = |path: &Path| is_encrypted(&OsVfs, path).unwrap_or(false);
+    let names = OsVfs.list(path).unwrap_or_default();
+    let says_what = |name: &&String| {
+        let extension = Path::new(name).extension();
+        *name == "CURRENT" || extension.is_some_and(|it| it == "manifest" || it == "backup")
+    };
+    let mut names = names.iter().filter(says_what);
+    is_encrypted(path) || names.any(|name| is_encrypted(&path.join(name)))
+}
+
+/// The options of the database in `folder`, but for what the command itself wants.
+///
+/// # Errors
+/// Those of [`files`].
+pub(crate) fn options(folder: &Path) -> Result<Options> {
+    Ok(Options::default().with_vfs(files(folder)?))
 }
 
 /// The backups in the folder `path`, which is created if need be.
 pub(crate) fn backups(path: &Path) -> Result<Backups> {
-    let store = FolderStore::open(files(), path)?;
-    Ok(Backups::new(Arc::new(store)).with_vfs(files()))
+    let vfs = files(path)?;
+    let store = FolderStore::open(Arc::clone(&vfs), path)?;
+    Ok(Backups::new(Arc::new(store)).with_vfs(vfs))
 }
 
 /// The same, to read them.
 pub(crate) fn backups_to_read(path: &Path) -> Result<Backups> {
-    let store = FolderStore::open_read_only(files(), path)?;
-    Ok(Backups::new(Arc::new(store)).with_vfs(files()))
+    let vfs = files(path)?;
+    let store = FolderStore::open_read_only(Arc::clone(&vfs), path)?;
+    Ok(Backups::new(Arc::new(store)).with_vfs(vfs))
 }
 
 /// Checks that `db` has the keyspace `name`.
@@ -151,9 +203,10 @@ pub(crate) fn existing(names: &[String]) -> String {
 
 /// Opens a database that exists, and changes nothing of it. If a writer has it open, this is the state of now.
 pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
-    match Db::open_read_only(folder, options()) {
+    let options = options(folder)?;
+    match Db::open_read_only(folder, options.clone()) {
         Err(locked) if locked.kind() == ErrorKind::Locked => {
-            let reader = Db::open_secondary(folder, options());
+            let reader = Db::open_secondary(folder, options);
             reader.map(|reader| reader.db()).map_err(|error| {
                 let context = format!("{locked}, and cannot be read beside it");
                 error.context(context)
@@ -165,7 +218,7 @@ pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
 
 /// Opens a database that exists.
 pub(crate) fn open(folder: &Path) -> Result<Db> {
-    let mut options = options();
+    let mut options = options(folder)?;
     options.create_if_missing = false;
     Db::open(folder, options)
 }

@@ -70,7 +70,7 @@ pub trait KeyProvider: Send + Sync + Debug {
 /// Keys in memory, for instance from a secret file that the system gives to a service.
 ///
 /// As a text it has a line for each key: its name, a space, and 64 hexadecimal digits. The first one is for new files. Empty
-/// lines and lines that begin with `#` do not count.
+/// lines, lines that begin with `#` and a byte order mark do not count.
 ///
 /// ```
 /// # use windrow_encryption::KeyRing;
@@ -103,9 +103,10 @@ impl FromStr for KeyRing {
     type Err = io::Error;
 
     /// # Errors
-    /// `InvalidData`: no key, a line of another form, or two lines with one name.
+    /// `InvalidData`: no key, a line of another form, a name of more than 64 bytes, or two lines with one name.
     fn from_str(text: &str) -> io::Result<Self> {
         let mut ring: Option<Self> = None;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, number) in text.lines().zip(1..) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -119,6 +120,9 @@ impl FromStr for KeyRing {
                 .split_once(' ')
                 .and_then(|(name, digits)| Some((name, key_of_digits(digits.trim())?)))
                 .ok_or_else(|| invalid("is not a name, a space and 64 hexadecimal digits"))?;
+            if name.len() > KEY_NAME_BYTES_MAX {
+                return Err(invalid("has a name of more than 64 bytes"));
+            }
             ring = Some(match ring {
                 None => Self::new(name, key),
                 Some(ring) if ring.keys.contains_key(name) => {

@@ -48,4 +48,4 @@ mod sector;
 mod vfs;
 
 pub use keys::{KEY_BYTES, KEY_NAME_BYTES_MAX, Key, KeyProvider, KeyRing};
-pub use vfs::EncryptedVfs;
+pub use vfs::{EncryptedVfs, is_encrypted};

@@ -93,7 +93,7 @@ impl FileCipher {
         key_of: impl FnOnce(&str) -> io::Result<Key>,
     ) -> io::Result<Self> {
         let error = |kind, what: &str| Err(io::Error::new(kind, what.to_owned()));
-        if header[..8] != MAGIC {
+        if !begins_header(header) {
             let what = "the file is not encrypted, or its header is damaged";
             return error(io::ErrorKind::InvalidData, what);
         }
@@ -216,9 +216,14 @@ fn checksum(header: &Sector) -> [u8; 8] {
     sum
 }
 
+/// Whether a file that begins with `sector` is encrypted, or was before damage.
+pub(crate) fn begins_header(sector: &Sector) -> bool {
+    sector[..8] == MAGIC
+}
+
 /// The name of the key of a file; `None` if this is no header.
 pub(crate) fn key_name(header: &Sector) -> Option<&str> {
-    if header[..8] != MAGIC {
+    if !begins_header(header) {
         return None;
     }
     let name = header[NAME].get(..usize::from(header[12]))?;

@@ -5,18 +5,24 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
+use windrow::vfs::{File, LockGuard, OpenMode, Vfs, read_up_to_end_at};
 
 use crate::context::Context;
 use crate::file::{EncryptedFile, read_sector};
 use crate::keys::KeyProvider;
-use crate::sector::{FileCipher, SECTOR_BYTES, key_name};
+use crate::sector::{FileCipher, SECTOR_BYTES, begins_header, key_name};
 
 /// The file that names the content of a database. Its key is checked before anything is written.
 const CURRENT: &str = "CURRENT";
+
+/// The extensions of files with data of a database or of backups.
+const DATA: [&str; 7] = [
+    "manifest", "wal", "table", "values", "backup", "archive", "piece",
+];
 
 /// A file system that encrypts what another one stores. For [`Options::with_vfs`](windrow::Options::with_vfs),
 /// [`Backups::with_vfs`](windrow::backup::Backups::with_vfs) and whatever takes a [`Vfs`].
@@ -65,31 +71,67 @@ impl EncryptedVfs {
         Ok(counts)
     }
 
-    /// Checks the key of the database whose lock is `path`.
+    /// Checks the key of the database, or of the backups, whose lock is `path`: that of `CURRENT`, or, if that is damaged or
+    /// missing, that of any other file.
     fn check_key(&self, path: &Path) -> io::Result<()> {
-        let current = path.with_file_name(CURRENT);
-        let refused = match self.check_header(&current) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => error,
-            Ok(()) => return Ok(()),
-        };
-        // It may be damaged. The key is right if it is that of another file.
         let folder = path.parent().unwrap_or(Path::new(""));
-        let names = self.inner.list(folder)?;
-        let is_ours = |name: &String| self.check_header(&folder.join(name)).is_ok();
-        if refused.kind() == io::ErrorKind::InvalidData && names.iter().any(is_ours) {
-            return Ok(());
+        let names = match self.inner.list(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names?,
+        };
+        let others = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| is_data(name));
+        let mut refusal = None;
+        for name in iter::once(CURRENT).chain(others) {
+            let path = folder.join(name);
+            match self.has_our_data(&path) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => {
+                    let message = format!("{}: {error}", path.display());
+                    refusal.get_or_insert(io::Error::new(io::ErrorKind::PermissionDenied, message));
+                    if name == CURRENT && error.kind() != io::ErrorKind::InvalidData {
+                        break;
+                    }
+                }
+            }
         }
-        let message = format!("{}: {refused}", current.display());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+        refusal.map_or(Ok(()), Err)
     }
 
-    /// Checks that the file `path` is encrypted with a key that is here.
-    fn check_header(&self, path: &Path) -> io::Result<()> {
-        let file = self.inner.open(path, OpenMode::Read)?;
+    /// Whether the file `path` is encrypted with a key that is here; not if it is missing, or has no cells because its creation
+    /// was interrupted.
+    fn has_our_data(&self, path: &Path) -> io::Result<bool> {
+        let file = match self.inner.open(path, OpenMode::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file?,
+        };
+        // In clear, the file is that short.
+        let has_cells = path.ends_with(CURRENT) || file.length()? > SECTOR_BYTES as u64;
+        if !has_cells {
+            return Ok(false);
+        }
         let header = read_sector(&*file, 0)?.unwrap_or([0; SECTOR_BYTES]);
-        FileCipher::open(&header, |name| self.context.key(name)).map(drop)
+        FileCipher::open(&header, |name| self.context.key(name)).map(|_| true)
     }
+}
+
+/// Whether the file `path` of `vfs` begins as an encrypted one does. Nothing is decrypted: no key is needed for that.
+///
+/// # Errors
+/// `NotFound`, or the file cannot be read.
+pub fn is_encrypted(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
+    let mut header = [0; SECTOR_BYTES];
+    read_up_to_end_at(&*vfs.open(path, OpenMode::Read)?, &mut header, 0)?;
+    Ok(begins_header(&header))
+}
+
+/// Whether a file of this name has data of a database or of backups.
+fn is_data(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|extension| DATA.iter().any(|data| extension == *data))
 }
 
 impl Vfs for EncryptedVfs {

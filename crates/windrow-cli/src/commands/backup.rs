@@ -375,7 +375,7 @@ pub(crate) fn restore(args: &RestoreArgs, output: &mut Output) -> Result<Outcome
     };
     bars.finish();
     let number = restored?;
-    let db = Db::open_read_only(&args.target, store::options())?;
+    let db = Db::open_read_only(&args.target, store::options(&args.target)?)?;
     let stats = db.stats();
     db.close()?;
     output.object(&json!({

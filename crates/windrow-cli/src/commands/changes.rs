@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ChangesArgs, output: &mut Output) -> Result<Outcome> {
 
 /// Prints the changes from `next` on, and then what comes, beside a writer. Returns after an error only.
 fn follow(folder: &Path, mut next: SequenceNumber, output: &mut Output) -> Result<()> {
-    let reader = Db::open_secondary(folder, store::options())?;
+    let reader = Db::open_secondary(folder, store::options(folder)?)?;
     loop {
         next = show_all(&reader.catch_up()?, next, output)?;
         thread::sleep(CATCH_UP_INTERVAL);

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CheckpointArgs, output: &mut Output) -> Result<Outcome>
     spinner.finish_and_clear();
     made?;
     db.close()?;
-    let copy = Db::open_read_only(&args.target, store::options())?;
+    let copy = Db::open_read_only(&args.target, store::options(&args.target)?)?;
     let stats = copy.stats();
     copy.close()?;
     output.object(&json!({ "sequence": stats.sequence, "disk_bytes": stats.disk_bytes }))?;

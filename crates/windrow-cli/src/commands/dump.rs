@@ -32,7 +32,7 @@ pub(crate) struct DumpArgs {
 pub(crate) fn run(args: &DumpArgs, output: &mut Output) -> Result<Outcome> {
     let file = fs::metadata(&args.file);
     file.map_err(|error| files::failed("read", &args.file, error))?;
-    inspect::visit(&*store::files(), &args.file, &mut |record| {
+    inspect::visit(&*store::files(&args.file)?, &args.file, &mut |record| {
         let shown = output.line(record).and_then(|()| output.object(record));
         shown.map_err(io::Error::other)
     })?;

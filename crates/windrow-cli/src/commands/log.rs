@@ -152,7 +152,8 @@ struct LogFile {
 
 /// Opens a file of the log, if it is there.
 fn open(path: &Path) -> io::Result<Option<LogFile>> {
-    match store::files().open(path, OpenMode::Read) {
+    let files = store::files(path).map_err(io::Error::other)?;
+    match files.open(path, OpenMode::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         outcome => outcome.map(|file| Some(LogFile { file, place: 0 })),
     }

@@ -37,8 +37,9 @@ pub(crate) struct RepairArgs {
 }
 
 pub(crate) fn run(args: &RepairArgs, output: &mut Output) -> Result<Outcome> {
+    let options = store::options(&args.damaged)?;
     let spinner = progress::spinner("repairing");
-    let repaired = Db::repair(&args.damaged, &args.to, &store::options());
+    let repaired = Db::repair(&args.damaged, &args.to, &options);
     spinner.finish_and_clear();
     let report = repaired?;
     output.object(&object(&report))?;

@@ -59,7 +59,7 @@ impl Watched {
     /// # Errors
     /// Those of reading the database, if no process writes its status.
     pub(crate) fn look(&mut self) -> Result<Look> {
-        if let Some(text) = inspect::status(&*store::files(), &self.folder)?
+        if let Some(text) = inspect::status(&*store::files(&self.folder)?, &self.folder)?
             && is_fresh(&text)
         {
             let text = format!("{}{text}", up(1));
@@ -97,7 +97,7 @@ fn up(is_live: u8) -> String {
 /// values, and to Prometheus a counter that goes back has begun anew. A secondary takes no lock, so a process that is about
 /// to write is not refused.
 fn stored(folder: &Path) -> Result<String> {
-    let reader = Db::open_secondary(folder, store::options())?;
+    let reader = Db::open_secondary(folder, store::options(folder)?)?;
     let text = reader.db().stats().to_prometheus_stored();
     let is_counter = |line: &&str| {
         let line = line.trim_start_matches("# HELP ");

@@ -197,6 +197,59 @@ fn a_database_in_clear_is_refused_and_stays() {
     assert_eq!(raw_files(&disk), before);
 }
 
+/// Keys are wrong, or there are none, and `CURRENT` is gone or a folder never has one. Nothing counts as damaged then.
+#[test]
+fn another_key_is_refused_without_the_file_current() {
+    let disk = SimDisk::new();
+    let vfs = filled(&disk, 100);
+    let store = FolderStore::open(Arc::new(vfs.clone()), "/backups").unwrap();
+    let backups = Backups::new(Arc::new(store)).with_vfs(Arc::new(vfs.clone()));
+    let db = open(&vfs).unwrap();
+    db.backup(&backups).unwrap();
+    db.close().unwrap();
+    drop(backups);
+    let clear = SimDisk::new();
+    let in_clear = |disk: &SimDisk| options(&vfs).with_vfs(Arc::new(disk.clone()));
+    let db = Db::open(FOLDER, in_clear(&clear)).unwrap();
+    fill(&db, 0..100);
+    let store = FolderStore::open(Arc::new(clear.clone()), "/backups").unwrap();
+    let backups = Backups::new(Arc::new(store)).with_vfs(Arc::new(clear.clone()));
+    db.backup(&backups).unwrap();
+    db.close().unwrap();
+    drop(backups);
+
+    for disk in [&disk, &clear] {
+        disk.edit(|image| image.remove(&Path::new(FOLDER).join("CURRENT")))
+            .unwrap();
+    }
+    let refusals = [
+        (&disk, KeyRing::new("first", key(2))),
+        (&disk, KeyRing::new("second", key(2))),
+        (&clear, KeyRing::new("first", key(1))),
+    ];
+    for (disk, keys) in refusals {
+        let wrong = with_keys(disk, keys);
+        let before = raw_files(disk);
+        let outcomes = [
+            Db::open(FOLDER, options(&wrong)).map(drop),
+            Db::repair(FOLDER, "/repaired", &options(&wrong)).map(drop),
+            FolderStore::open(Arc::new(wrong.clone()), "/backups").map(drop),
+            FolderStore::open_read_only(Arc::new(wrong.clone()), "/backups").map(drop),
+        ];
+        for outcome in outcomes {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind(), windrow::ErrorKind::Io, "{error}");
+        }
+        assert_eq!(raw_files(disk), before);
+    }
+    let error = open(&vfs).unwrap_err();
+    assert_eq!(error.kind(), windrow::ErrorKind::Corruption, "{error}");
+    Db::repair(FOLDER, "/repaired", &options(&vfs)).unwrap();
+    let db = Db::open("/repaired", options(&vfs)).unwrap();
+    assert_eq!(db.keyspace("main").unwrap().iter().unwrap().count(), 80);
+    db.close().unwrap();
+}
+
 /// New files have the new key; the old one goes as compactions write files anew.
 #[test]
 fn keys_rotate_as_files_are_written_anew() {
@@ -266,6 +319,10 @@ fn a_text_of_keys_is_what_it_looks_like() {
     );
     assert_eq!(ring.key("a").unwrap().as_bytes(), &[7; 32]);
     assert!(!format!("{ring:?}").contains('7'));
+    let marked: KeyRing = format!("\u{feff}{} {digits}", "n".repeat(64))
+        .parse()
+        .unwrap();
+    assert_eq!(marked.current().unwrap(), "n".repeat(64));
     let wrong = [
         String::new(),
         "a".to_owned(),
@@ -274,6 +331,7 @@ fn a_text_of_keys_is_what_it_looks_like() {
         format!("a {}g", &digits[1..]),
         format!("a {}", "\u{e9}".repeat(32)),
         format!("a {digits}\na {digits}"),
+        format!("{} {digits}", "n".repeat(65)),
     ];
     for text in wrong {
         let error = text.parse::<KeyRing>().unwrap_err();
