@@ -79,7 +79,6 @@ mod tests {
 
     #[test]
     fn a_request_that_panics_is_an_error() {
-        #[expect(clippy::panic, reason = "a request that panics is what is tested")]
         let panics = async { panic!("as planned") };
         let error = make::<()>(Duration::from_secs(10), panics).unwrap_err();
         assert!(error.to_string().contains("has panicked"), "{error}");

@@ -112,8 +112,8 @@ impl BucketStore {
     }
 
     /// Puts a small object unless there is one of this name with other bytes (I3).
-    fn put_new(&self, name: &str, content: Vec<u8>) -> Result<()> {
-        let put = self.bucket.put(name, content.clone(), PutMode::Create);
+    fn put_new(&self, name: &str, content: &[u8]) -> Result<()> {
+        let put = self.bucket.put(name, content.to_vec(), PutMode::Create);
         let Err(Failure::AlreadyExists { .. } | Failure::Precondition { .. }) = put else {
             return self.changed("put", name, put);
         };
@@ -174,8 +174,9 @@ impl BackupStore for BucketStore {
         if first.len() == PART_BYTES {
             return self.put_in_parts(name, first, content);
         }
-        if !name.ends_with(".piece") {
-            return self.put_new(name, first);
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        if extension != Some("piece") {
+            return self.put_new(name, &first);
         }
         let put = self.bucket.put(name, first, PutMode::Overwrite);
         self.changed("put", name, put)

@@ -54,7 +54,7 @@ fn a_damaged_header_of_an_object_spoils_no_other_backup() {
         let name = path.file_name().unwrap().to_str().unwrap();
         for (listed, spoiled) in listed.iter().zip(&mut spoiled) {
             match &listed.backup {
-                Ok(_) => drop(own.restore(listed.number, RESTORED).unwrap()),
+                Ok(_) => own.restore(listed.number, RESTORED).unwrap(),
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
                     assert!(error.to_string().contains(name), "{error}");

@@ -1,5 +1,10 @@
 //! A reader in another process beside a writer, step by step, and a writer whose syncs fail.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the locks of the engine's facade belong to the engine"
+)]
+
 use std::fmt;
 use std::io;
 use std::ops::Range;
