@@ -82,8 +82,8 @@ impl FileCipher {
         Ok((cipher, header))
     }
 
-    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name. Anybody can tell a damaged
-    /// header by its checksum, so a missing or a wrong key is no damage.
+    /// The cipher of the file that begins with `header`, whose key `key_of` finds by its name. The checksum shows
+    /// damage without a key, so a missing or a wrong key is none.
     ///
     /// # Errors
     /// `InvalidData`: this is no header, or it is damaged. `PermissionDenied`: there is no such key, or it is another one.

@@ -31,7 +31,7 @@
 //! ```
 //!
 //! All calls block. A task of an asynchronous runtime may make them, and holds its thread up meanwhile:
-//! `tokio::task::spawn_blocking` is better. Give the [`Bucket`] a client of its own: if a runtime with one thread shares its client,
+//! `tokio::task::spawn_blocking` is better. Give the [`Bucket`] a client of its own: if a runtime with one thread has the same one,
 //! a task that waits here may wait for a connection that only its own thread drives.
 
 mod bucket;
