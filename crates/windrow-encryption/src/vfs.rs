@@ -92,7 +92,13 @@ impl EncryptedVfs {
                 Err(error) => {
                     let message = format!("{}: {error}", path.display());
                     refusal.get_or_insert(io::Error::new(io::ErrorKind::PermissionDenied, message));
-                    if name == CURRENT && error.kind() != io::ErrorKind::InvalidData {
+                    // Another file may tell more about damage, and about keys of backups. A provider that fails is asked once.
+                    let goes_on = match error.kind() {
+                        io::ErrorKind::InvalidData => true,
+                        io::ErrorKind::PermissionDenied => name != CURRENT,
+                        _ => false,
+                    };
+                    if !goes_on {
                         break;
                     }
                 }

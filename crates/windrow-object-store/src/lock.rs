@@ -7,7 +7,7 @@
 //! - I1. An open creates the object on the condition that there is none. A store that ignores the condition is refused.
 //! - I2. The object has a random number, so a holder sees whether it is its own.
 //!
-//! Concurrency: processes, by the condition; within one, no state.
+//! Concurrency: processes, by the condition; within one, an atomic flag says whether the object is kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,7 +54,7 @@ impl Lock {
             None => Ok(lock),
             Some(holder) => {
                 let message = format!(
-                    "the backups in {} are in use by {holder}; if that process is gone, remove the object {NAME}",
+                    "the backups in {} are in use by {holder}; if that process is gone and no request of it can arrive any more, remove the object {NAME}",
                     lock.bucket
                 );
                 Err(Error::new(ErrorKind::Locked, message))

@@ -5,9 +5,9 @@
 //!
 //! - I1. Just before a request that changes what a list shows, this process has the lock.
 //! - I2. After such a request has failed nothing is changed, and the lock stays: it may still reach the store, and would meet what
-//!   a later call, or the next process, relies on.
-//! - I3. A name that does not come from the bytes is put only if there is none. So a request that arrives late, of a process that had
-//!   the lock before, does not change an object that this process has put.
+//!   a later call, or the next process, relies on. The put of a piece is no such request: its name comes from its bytes.
+//! - I3. An object of less than a part whose name does not come from its bytes is put only if there is none. So a request that
+//!   arrives late, of a process that had the lock before, does not change an object that this process has put.
 //!
 //! Concurrency: one process writes. Readers take no lock.
 
@@ -32,6 +32,9 @@ const READ_BYTES: usize = 256 << 10;
 const DELETED_AT_ONCE: usize = 1000;
 
 const NAME_BYTES_MAX: usize = 80;
+
+/// The puts of one object that must be new. The client itself repeats none of them: it cannot know what is there.
+const PUTS_MAX: usize = 3;
 
 /// The backups below a prefix of an object store.
 ///
@@ -107,26 +110,35 @@ impl BucketStore {
     /// The end of a change of the object `name`, with what it means for later ones (I2).
     fn changed(&self, operation: &str, name: &str, outcome: Attempt<()>) -> Result<()> {
         let Err(failure) = outcome else { return Ok(()) };
-        self.lock.iter().for_each(Lock::keep);
+        if !is_piece(name) {
+            self.lock.iter().for_each(Lock::keep);
+        }
         Err(self.bucket.failed(operation, name, &failure))
     }
 
     /// Puts a small object unless there is one of this name with other bytes (I3).
     fn put_new(&self, name: &str, content: &[u8]) -> Result<()> {
-        let put = self.bucket.put(name, content.to_vec(), PutMode::Create);
-        let Err(Failure::AlreadyExists { .. } | Failure::Precondition { .. }) = put else {
-            return self.changed("put", name, put);
-        };
-        // An attempt whose answer was lost may have put it.
-        let found = self.bucket.get(name);
-        if found.map_err(|failure| self.bucket.failed("get", name, &failure))? == content {
-            return Ok(());
+        let mut puts = 0;
+        loop {
+            let put = self.bucket.put(name, content.to_vec(), PutMode::Create);
+            puts += 1;
+            if put.is_ok() {
+                return Ok(());
+            }
+            // The put may have reached the store although its answer has not come back.
+            match self.bucket.get(name) {
+                Ok(found) if found == content => return Ok(()),
+                Ok(_) => {
+                    let message = format!(
+                        "cannot put {name} in {}: another process has put one with other bytes",
+                        self.bucket
+                    );
+                    return Err(Error::new(ErrorKind::Io, message));
+                }
+                Err(Failure::NotFound { .. }) if puts < PUTS_MAX => {}
+                Err(_) => return self.changed("put", name, put),
+            }
         }
-        let message = format!(
-            "cannot put {name} in {}: another process has put one with other bytes",
-            self.bucket
-        );
-        Err(Error::new(ErrorKind::Io, message))
     }
 
     fn put_in_parts(&self, name: &str, first: Vec<u8>, content: &mut dyn ByteSource) -> Result<()> {
@@ -166,6 +178,12 @@ impl BucketStore {
     }
 }
 
+/// Whether the name of an object comes from its bytes.
+fn is_piece(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, extension)| extension == "piece")
+}
+
 impl BackupStore for BucketStore {
     fn put(&self, name: &str, content: &mut dyn ByteSource) -> Result<()> {
         check_name(name)?;
@@ -174,8 +192,7 @@ impl BackupStore for BucketStore {
         if first.len() == PART_BYTES {
             return self.put_in_parts(name, first, content);
         }
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
-        if extension != Some("piece") {
+        if !is_piece(name) {
             return self.put_new(name, &first);
         }
         let put = self.bucket.put(name, first, PutMode::Overwrite);

@@ -142,7 +142,7 @@ fn an_unknown_outcome_of_a_change_ends_all_changes() {
             .iter()
             .position(|request| request == what)
             .unwrap();
-        faulty.plan(number, fault);
+        faulty.plan_all(number..usize::MAX, fault);
         assert_eq!(
             attempt(&backups).unwrap_err().kind(),
             ErrorKind::Io,
@@ -161,6 +161,33 @@ fn an_unknown_outcome_of_a_change_ends_all_changes() {
         let error = BucketStore::open(&bucket(&objects), "the next").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked, "{what}: {error}");
         history.db.backup(&open(&objects).unwrap()).unwrap();
+    }
+}
+
+/// Nobody need unlock the store after a lost piece, and a manifest survives one lost request or answer.
+#[test]
+fn a_network_that_fails_once_leaves_no_lock() {
+    let history = History::new();
+    for fault in [Fault::Lost, Fault::Unanswered] {
+        for what in ["piece", "backup"] {
+            let (faulty, objects) = history.store();
+            let (counted, others) = history.store();
+            let counting = open(&others).unwrap();
+            counted.heal();
+            history.db.backup(&counting).unwrap();
+            let requests = counted.requests();
+            let is_meant = |request: &String| request.starts_with("put") && request.ends_with(what);
+            let number = requests.iter().position(is_meant).unwrap();
+            let backups = open(&objects).unwrap();
+            faulty.plan(number, fault);
+            let made = history.db.backup(&backups);
+            assert_eq!(made.is_ok(), what == "backup", "{fault:?} {what}");
+            drop(backups);
+            let next = BucketStore::open(&bucket(&objects), "the next").unwrap();
+            let backups = Backups::new(Arc::new(next));
+            history.db.backup(&backups).unwrap();
+            assert_eq!(sound(&objects).len(), if what == "backup" { 4 } else { 3 });
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! An object store whose requests fail as a test wants it.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -28,8 +29,8 @@ pub(crate) enum Fault {
 struct State {
     /// The requests so far: what they were.
     requests: Vec<String>,
-    /// The number of the request that fails.
-    fault: Option<(usize, Fault)>,
+    /// The numbers of the requests that fail.
+    fault: Option<(Range<usize>, Fault)>,
     /// Whether conditions of puts are ignored.
     ignores_conditions: bool,
     unfinished_uploads: i64,
@@ -53,9 +54,14 @@ impl Faulty {
 
     /// Forgets what was, and fails the request of this number, counted from 0.
     pub(crate) fn plan(&self, number: usize, fault: Fault) {
+        self.plan_all(number..number + 1, fault);
+    }
+
+    /// As [`plan`](Self::plan), for all requests of these numbers.
+    pub(crate) fn plan_all(&self, numbers: Range<usize>, fault: Fault) {
         let mut state = self.state.lock().unwrap();
         state.requests.clear();
-        state.fault = Some((number, fault));
+        state.fault = Some((numbers, fault));
     }
 
     /// Forgets what was, and fails nothing.
@@ -87,8 +93,8 @@ impl Faulty {
         let mut state = self.state.lock().unwrap();
         let number = state.requests.len();
         state.requests.push(what);
-        let (planned, fault) = state.fault?;
-        (planned == number).then_some(fault)
+        let (planned, fault) = state.fault.as_ref()?;
+        planned.contains(&number).then_some(*fault)
     }
 
     async fn request<T>(

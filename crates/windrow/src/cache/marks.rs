@@ -27,7 +27,7 @@
 //!
 //! Concurrency: all readers share one clock and the marks of a file. The start of an interval may race with any read:
 //! a reader that misses it at one access sees it at the next. A short lock guards the list of written segments: jobs,
-//! opens of tables and starts of intervals take it.
+//! opens of tables, starts of intervals, and the first evidence against a segment take it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -214,9 +214,12 @@ impl Marks {
         self.written_in.load(Ordering::Relaxed) == clock.interval()
     }
 
-    /// Notes that pages of the pieces have left the page cache, so what comes back is not known to be what was written.
-    pub(crate) fn forget_written(&self) {
-        self.written_in.store(NOT_WRITTEN, Ordering::Relaxed);
+    /// Notes that pages of these pieces of `segment` have left the page cache, so what comes back is not known to be what
+    /// was written, also if the table is closed and opened again.
+    pub(crate) fn forget_written(&self, segment: SegmentId, clock: &MarkClock) {
+        if self.written_in.swap(NOT_WRITTEN, Ordering::Relaxed) != NOT_WRITTEN {
+            clock.written.lock().remove(&segment);
+        }
     }
 
     /// The pieces of the group of `piece`; the last group may name pieces that do not exist.
@@ -376,8 +379,9 @@ mod tests {
         clock.note_written(other);
         let marks = Marks::new(200).written_in(clock.written_in(other));
         assert!(marks.are_written(&clock));
-        marks.forget_written();
+        marks.forget_written(other, &clock);
         assert!(!marks.are_written(&clock));
+        assert_eq!(clock.written_in(other), None);
     }
 
     #[test]

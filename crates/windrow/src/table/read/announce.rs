@@ -147,7 +147,7 @@ impl Table {
         if is_single && (segment.marks.contains(first.number, clock) || is_cached()) {
             clock.note_warm_read();
         } else {
-            self.announce_range_after(first.offset, last.end(), || segment.marks.forget_written());
+            self.announce_range_after(first.offset, last.end(), || self.forget_written(segment));
         }
     }
 

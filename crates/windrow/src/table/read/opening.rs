@@ -92,7 +92,11 @@ impl Table {
             match known {
                 Some(known) if known.filter.form() == form => Ok(Arc::clone(known)),
                 Some(known) => known.with_filter(file, form, &context.memory).map(Arc::new),
-                None => Segment::open(file, meta, segment, form, &context).map(Arc::new),
+                None => {
+                    let written_in = context.clock.written_in(segment.id);
+                    Segment::open(file, meta, segment, form, &context.memory, written_in)
+                        .map(Arc::new)
+                }
             }
         };
         let segments = meta.segments.iter().enumerate().map(segment);

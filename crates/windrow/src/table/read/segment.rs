@@ -24,7 +24,6 @@ use super::super::format::{
 };
 use super::super::memory::{HeldPart, TableMemory};
 use super::filter::{FilterForm, PiecedFilter, SMALL_FILTER_BYTES, SegmentFilter, WholeFilter};
-use super::table::TableContext;
 
 /// A segment of an open table.
 #[derive(Debug)]
@@ -149,16 +148,16 @@ impl MetadataReader<'_> {
 }
 
 impl Segment {
-    /// Loads the segment of `file` that `meta` describes, with its filter in the form `form`. The file is long enough
-    /// for the segment.
+    /// Loads the segment of `file` that `meta` describes, with its filter in the form `form`. This process wrote it in the
+    /// interval `written_in`, if it did. The file is long enough for the segment.
     pub(crate) fn open(
         file: SegmentFile<'_>,
         table: &FileMeta,
         meta: &SegmentMeta,
         form: FilterForm,
-        context: &TableContext,
+        memory: &TableMemory,
+        written_in: Option<u64>,
     ) -> Result<Self> {
-        let memory = &context.memory;
         let name = file.name;
         let damaged = |what| Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
@@ -207,7 +206,7 @@ impl Segment {
         }
         let mut parts = SegmentParts {
             id: meta.id,
-            marks: Marks::new(index.blocks()).written_in(context.clock.written_in(meta.id)),
+            marks: Marks::new(index.blocks()).written_in(written_in),
             index,
             properties,
             unit_bytes,

@@ -523,6 +523,7 @@ impl Table {
         if !region.is_resident(range.clone()) {
             let reads = Marks::represented(number);
             self.context.clock.note_cold_read(reads);
+            self.forget_written(segment);
             return self.load(file, place, length, counters);
         }
         counters.block_loads += 1;
@@ -556,9 +557,16 @@ impl Table {
         if is_resident {
             segment.marks.insert_written(group, &self.context.clock);
         } else {
-            segment.marks.forget_written();
+            self.forget_written(segment);
         }
         is_resident
+    }
+
+    /// Notes that pages of `segment` have left memory.
+    pub(super) fn forget_written(&self, segment: &Segment) {
+        segment
+            .marks
+            .forget_written(segment.id, &self.context.clock);
     }
 
     /// Loads a block by a system call. The cache keeps it, except an uncompressed block of a mapped table: the page

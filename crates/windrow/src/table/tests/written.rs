@@ -17,7 +17,7 @@ fn entries() -> Vec<Owned> {
 
 /// The table with these entries in memory, noted as written if `is_noted`. The value of entry [`DAMAGED`] is not the one
 /// that was written.
-fn fixture(entries: &[Owned], is_noted: bool) -> (Arc<MemoryFile>, Arc<Table>) {
+fn fixture(entries: &[Owned], is_noted: bool) -> (Arc<MemoryFile>, Arc<Table>, FileMeta) {
     let (meta, mut bytes) = write(entries, &plain());
     let sound = open(bytes.clone(), &meta, BlockSource::Mapped).unwrap();
     let key = &*entries[DAMAGED].key;
@@ -39,7 +39,7 @@ fn fixture(entries: &[Owned], is_noted: bool) -> (Arc<MemoryFile>, Arc<Table>) {
         self::block(&table, number);
     }
     file.page_cache.questions.store(0, Ordering::Relaxed);
-    (file, table)
+    (file, table, meta)
 }
 
 /// The value of entry [`DAMAGED`].
@@ -51,12 +51,12 @@ fn read(table: &Table, entries: &[Owned]) -> Result<Vec<u8>> {
 #[test]
 fn blocks_are_not_verified_in_the_interval_in_which_they_were_written() {
     let entries = entries();
-    let (_, unknown) = fixture(&entries, false);
+    let (_, unknown, _) = fixture(&entries, false);
     assert_eq!(
         read(&unknown, &entries).unwrap_err().kind(),
         ErrorKind::Corruption
     );
-    let (_, table) = fixture(&entries, true);
+    let (_, table, _) = fixture(&entries, true);
     // Nobody looks: such damage is that of memory, as it is for blocks that were verified.
     assert_ne!(read(&table, &entries).unwrap(), entries[DAMAGED].value);
     table.context.clock.advance();
@@ -70,7 +70,7 @@ fn blocks_are_not_verified_in_the_interval_in_which_they_were_written() {
 #[test]
 fn a_group_of_blocks_is_asked_for_once() {
     let entries = entries();
-    let (file, table) = fixture(&entries, true);
+    let (file, table, _) = fixture(&entries, true);
     for _ in 0..2 {
         for entry in &entries {
             get(&table, &entry.key, 1).unwrap().unwrap();
@@ -98,7 +98,7 @@ fn what_has_left_memory_is_verified_when_it_is_back() {
     let entries = entries();
     for held in [Held::Some, Held::Nothing] {
         for asks in [false, true] {
-            let (file, table) = fixture(&entries, true);
+            let (file, table, meta) = fixture(&entries, true);
             *file.page_cache.holds.lock() = held;
             let other = &entries[10].key;
             if asks {
@@ -112,10 +112,13 @@ fn what_has_left_memory_is_verified_when_it_is_back() {
                 get(&table, other, 1).unwrap().unwrap();
             }
             *file.page_cache.holds.lock() = Held::All;
-            assert_eq!(
-                read(&table, &entries).unwrap_err().kind(),
-                ErrorKind::Corruption
-            );
+            let again = open_file(Arc::clone(&file) as _, &meta, table.context.clone());
+            for table in [table, again.unwrap()] {
+                assert_eq!(
+                    read(&table, &entries).unwrap_err().kind(),
+                    ErrorKind::Corruption
+                );
+            }
         }
     }
 }
