@@ -1,7 +1,8 @@
 //! An encrypted file: places in it become cells, and cells are read and written.
 //!
-//! Invariants: no nonce is used twice, but for a chance of less than 2^-32 in a file of 2^32 writes of cells. A cell is written as one sector, so what it held before a write is there after a power
-//! failure in the middle of it. A cell that is not authentic is never taken for what was written.
+//! Invariants: no nonce is used twice, but for a chance of less than 2^-32 in a file of 2^32 writes of cells. A cell is
+//! written as one sector, so what it held before a write is there after a power failure in the middle of it. A cell that is
+//! not authentic is never taken for what was written.
 //!
 //! Concurrency: any thread may read beside one that writes elsewhere in the file, also in the same cell. A cell that is being
 //! written again may look torn to a reader. The reader then waits for the writer: handles of one file have a lock in common, found

@@ -87,7 +87,7 @@ impl FileCipher {
     ///
     /// # Errors
     /// `InvalidData`: this is no header, or it is damaged. `PermissionDenied`: there is no such key, or it is another one.
-    /// `Unsupported`: a later version. That of `key_of`, which is none of these.
+    /// `Unsupported`: a later version. Or that of `key_of`.
     pub(crate) fn open(
         header: &Sector,
         key_of: impl FnOnce(&str) -> io::Result<Key>,

@@ -37,7 +37,8 @@ pub struct StoredObject {
 ///
 /// Nobody else changes the store meanwhile: an implementation for a place that several processes reach has a lock.
 pub trait BackupStore: Send + Sync + Debug {
-    /// Stores the bytes of `content` under `name`, in place of an object that has this name.
+    /// Stores the bytes of `content` under `name`, in place of an object that has this name. A store may refuse that for names
+    /// that do not end in `.piece`: only a process that has lost its lock meets others there.
     ///
     /// # Errors
     /// `NoSpace`, `Io`, or the error of `content`: then no object of the name is there, or the one from before.
