@@ -92,7 +92,7 @@ impl EncryptedVfs {
                 Err(error) => {
                     let message = format!("{}: {error}", path.display());
                     refusal.get_or_insert(io::Error::new(io::ErrorKind::PermissionDenied, message));
-                    // Another file may tell more about damage, and about keys of backups. A provider that fails is asked once.
+                    // Another file may show more about damage, and about keys of backups. A provider that fails is asked once.
                     let goes_on = match error.kind() {
                         io::ErrorKind::InvalidData => true,
                         io::ErrorKind::PermissionDenied => name != CURRENT,
