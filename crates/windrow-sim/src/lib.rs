@@ -21,6 +21,7 @@ pub mod disk;
 pub mod filtered;
 pub mod histories;
 pub mod history;
+pub mod hostile;
 pub mod model;
 mod random;
 mod runtime;

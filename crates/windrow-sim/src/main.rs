@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 use windrow_sim::contract;
 use windrow_sim::stress::{
-    bank, crash, damage, faults, kill, metamorphic, quota, soak, transactions,
+    bank, crash, damage, faults, hostile, kill, metamorphic, quota, soak, transactions,
 };
 
 /// Tries to break Windrow.
@@ -28,6 +28,8 @@ enum StressTest {
     Faults(faults::Plan),
     /// Damages the files of closed databases.
     Damage(damage::Plan),
+    /// Reads files that an attacker has made, whose checksums are right.
+    Hostile(hostile::Plan),
     /// Compares random histories of all operations with a sorted map.
     Metamorphic(metamorphic::Plan),
     /// Checks histories of transactions for cycles, with crashes and faults.
@@ -61,6 +63,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             let tally = damage::run(&plan);
             show(&tally) && tally.wrong.is_empty()
         }
+        StressTest::Hostile(plan) => show(&hostile::run(&plan)),
         StressTest::Metamorphic(plan) => show(&metamorphic::run(&plan)),
         StressTest::Transactions(plan) => show(&transactions::run(&plan)),
         StressTest::Quota(plan) => show(&quota::run(&plan)),

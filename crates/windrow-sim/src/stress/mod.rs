@@ -9,6 +9,7 @@ pub mod bank;
 pub mod crash;
 pub mod damage;
 pub mod faults;
+pub mod hostile;
 pub mod kill;
 pub mod metamorphic;
 pub mod quota;

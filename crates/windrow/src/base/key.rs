@@ -13,6 +13,10 @@ pub type SequenceNumber = u64;
 /// The largest sequence number; a read at it sees everything.
 pub(crate) const SEQUENCE_MAX: SequenceNumber = (1 << 56) - 1;
 
+/// The largest number of an entry in a database that is opened for writing, or repaired. No real one comes near, and new writes
+/// need numbers above all that are in use.
+pub(crate) const NUMBER_MAX: SequenceNumber = SEQUENCE_MAX - (1 << 40);
+
 /// The sequence number in a table of an entry that an ingestion adds. All entries of its segment have the number that
 /// the manifest records. No other entry has this number: the first one of a database is 1.
 pub(crate) const UNNUMBERED: SequenceNumber = 0;

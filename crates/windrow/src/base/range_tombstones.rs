@@ -13,15 +13,37 @@
 use super::SequenceNumber;
 use super::limits::KEY_BYTES_MAX;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// A deletion of a range of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeTombstone {
     /// The first key.
-    pub(crate) start: Box<[u8]>,
+    pub(crate) start: Arc<[u8]>,
     /// The first key behind the range, above the start; empty if there is no end.
-    pub(crate) end: Box<[u8]>,
+    pub(crate) end: Arc<[u8]>,
     pub(crate) sequence: SequenceNumber,
+}
+
+/// A key up to which range tombstones are cut. All that reach behind it share one end, so they take little memory however long
+/// the key is.
+#[derive(Debug, Clone)]
+pub(crate) struct Limit {
+    /// The bytes right behind the key; no key, if that is as long as a key can be.
+    behind: Arc<[u8]>,
+}
+
+impl Limit {
+    /// The limit `key`.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        Self {
+            behind: [key, &[0]].concat().into(),
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.behind.split_last().map_or(&[], |(_, key)| key)
+    }
 }
 
 impl RangeTombstone {
@@ -45,21 +67,19 @@ impl RangeTombstone {
     }
 
     /// This tombstone for the keys up to `limit` alone; `None` if it has none of them. It then has an end.
-    pub(crate) fn up_to(&self, limit: &[u8]) -> Option<Self> {
-        if *self.start > *limit {
+    pub(crate) fn up_to(&self, limit: &Limit) -> Option<Self> {
+        if *self.start > *limit.key() {
             return None;
         }
-        // The bytes right behind `limit`; no key, if that is as long as a key can be.
-        let behind = [limit, &[0]].concat();
-        let reaches_behind = !is_below_end(&self.end, &behind);
+        let reaches_behind = !is_below_end(&self.end, &limit.behind);
         let end = if reaches_behind {
-            behind.into()
+            &limit.behind
         } else {
-            self.end.clone()
+            &self.end
         };
         Some(Self {
-            start: self.start.clone(),
-            end,
+            start: Arc::clone(&self.start),
+            end: Arc::clone(end),
             sequence: self.sequence,
         })
     }
@@ -155,7 +175,14 @@ impl RangeTombstones {
     }
 
     fn count_bytes(&self) -> usize {
-        let keys = self.all.iter().map(|it| it.start.len() + it.end.len());
+        // Ends at one limit are shared.
+        let mut last_end: Option<&Arc<[u8]>> = None;
+        let keys = self.all.iter().map(|it| {
+            let is_shared = last_end
+                .replace(&it.end)
+                .is_some_and(|last| Arc::ptr_eq(last, &it.end));
+            it.start.len() + if is_shared { 0 } else { it.end.len() }
+        });
         let nodes = self.nodes.iter().map(|node| size_of_val(&**node));
         keys.sum::<usize>()
             + nodes.sum::<usize>()
@@ -307,7 +334,7 @@ mod tests {
     #[test]
     fn a_tombstone_is_cut_right_behind_the_limit() {
         let cut = |end: &[u8], limit: &[u8]| {
-            let cut = tombstone(b"c", end, 1).up_to(limit);
+            let cut = tombstone(b"c", end, 1).up_to(&Limit::new(limit));
             cut.map(|it| (it.end.to_vec(), it.largest().to_vec()))
         };
         assert_eq!(cut(b"", b"m"), Some((b"m\0".to_vec(), b"m".to_vec())));

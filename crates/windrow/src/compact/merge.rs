@@ -133,6 +133,14 @@ pub(crate) fn merge<'a>(
     merge.finish()
 }
 
+/// The error of a table whose checksums are right and whose entries do not ascend: nothing may be written in their order.
+#[cold]
+fn out_of_order() -> Error {
+    let what =
+        "the entries of an input of a compaction are out of order: windrow verify names the table";
+    Error::new(ErrorKind::Corruption, what)
+}
+
 /// The state of a merge.
 struct Merge<'m, 'a, 'k, D> {
     output: Output<'a, 'k>,
@@ -163,6 +171,9 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
     /// Takes the next entry: keeps it, folds it or drops it.
     fn meet(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
         if self.is_new(key) {
+            if self.newer.is_some() && *key < *self.key {
+                return Err(out_of_order());
+            }
             self.finish_key()?;
             self.newer = None;
             self.key.clear();

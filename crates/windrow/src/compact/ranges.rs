@@ -6,6 +6,9 @@
 //!
 //! Concurrency: owned by one job.
 
+use std::sync::Arc;
+
+use crate::base::range_tombstones::Limit;
 use crate::base::{RangeTombstone, RangeTombstones};
 
 /// The range tombstones of a job or a subcompaction.
@@ -25,17 +28,19 @@ impl JobRanges {
     ) -> Self {
         let mut continued = Vec::new();
         let mut all = Vec::new();
+        let limit = Limit::new(limit);
+        let from: Option<Arc<[u8]>> = from.map(Arc::from);
         for tombstone in tombstones {
-            let Some(mut within) = tombstone.up_to(limit) else {
+            let Some(mut within) = tombstone.up_to(&limit) else {
                 continue;
             };
-            if let Some(from) = from
-                && *within.start < *from
+            if let Some(from) = &from
+                && within.start < *from
             {
-                if *within.end <= *from {
+                if within.end <= *from {
                     continue;
                 }
-                within.start = from.into();
+                within.start = Arc::clone(from);
                 continued.push(within.clone());
             }
             all.push(within);

@@ -166,7 +166,11 @@ impl Table<'_> {
         }
         // If a failed append has left this segment, the next append has begun at the same offset.
         let mut end = last.footer_offset;
-        while let Some(earlier) = self.footer_before(end)? {
+        // Few appends have failed there; a file that somebody has made may have as many footers as fit.
+        for _ in 0..SEGMENTS_MAX {
+            let Some(earlier) = self.footer_before(end)? else {
+                break;
+            };
             if earlier.footer.segment_offset < last.footer.segment_offset {
                 break;
             }

@@ -7,6 +7,9 @@
 //! I2. A read error is an error, never an end. The next call reads the same bytes again.
 //! I3. Behind the end, the reader finds every sound long header with a synced offset beyond the end.
 //! I4. [`skip_damage`](LogReader::skip_damage) moves to a sound chunk only, and only forward.
+//! I5. The work is bounded by the length of the file, also if somebody has made its headers: the search for evidence reads
+//!     the file once, and the searches for sound chunks compute checksums over at most [`TRIED_BYTES_PER_BYTE`] times its
+//!     length in long chunks, and over one short chunk for each byte near damage.
 //!
 //! Concurrency: one thread. Its writer may append meanwhile, behind the end that [`LogReader::extend_to`] gives. A reader that
 //! does not know the end, because another process writes, calls [`LogReader::refresh`] at what looks like the end.
@@ -26,6 +29,10 @@ const READ_BUFFER_BYTES: usize = 256 << 10;
 /// How far behind damage a short chunk is searched for; a long one is found at any distance. Long chunks come again
 /// at distances of about 4 KiB and a record.
 const SHORT_SEARCH_BYTES: u64 = 64 << 10;
+
+/// Searches behind damage give up after checksums over so many bytes of long chunks, for each byte of the file. Only headers
+/// that somebody has made for it ask for as much: each claims all that follows. Those of a log claim each byte once.
+const TRIED_BYTES_PER_BYTE: u64 = 4;
 
 // An unverified length never grows the read buffer.
 const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= READ_BUFFER_BYTES);
@@ -94,6 +101,11 @@ pub(crate) struct LogReader {
     position: u64,
     /// The largest `synced_up_to` of the chunks so far.
     synced_up_to: u64,
+    /// The largest synced offset behind the first end, once it was searched for. It proves as much at any later end: a
+    /// header in front of that end has a smaller offset.
+    evidence: Option<u64>,
+    /// The bytes of long chunks over which searches behind damage have computed checksums.
+    tried_bytes: u64,
     /// Bytes of the file from `read_buffer_start`.
     buffer: Vec<u8>,
     read_buffer_start: u64,
@@ -125,6 +137,8 @@ impl LogReader {
             recorded_length,
             position: 0,
             synced_up_to: 0,
+            evidence: None,
+            tried_bytes: 0,
             buffer: Vec::new(),
             read_buffer_start: 0,
             path,
@@ -140,6 +154,7 @@ impl LogReader {
         let file_length = file_length.map_err(|error| Error::io("read", &self.path, error))?;
         self.file_length = file_length.min(length);
         self.recorded_length = Some(length);
+        self.evidence = None;
         Ok(())
     }
 
@@ -151,6 +166,7 @@ impl LogReader {
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let length = self.file.length();
         self.file_length = length.map_err(|error| Error::io("read", &self.path, error))?;
+        self.evidence = None;
         self.buffer.clear();
         Ok(())
     }
@@ -159,6 +175,7 @@ impl LogReader {
     pub(crate) fn return_to(&mut self, offset: u64) {
         debug_assert!(offset <= self.position, "the chunk was passed");
         self.position = offset;
+        self.evidence = None;
     }
 
     /// The next record, or `None` at the end of the sound chunks or at the recorded length.
@@ -232,7 +249,12 @@ impl LogReader {
         let evidence = if closed {
             self.synced_up_to
         } else {
-            self.scan_for_evidence()?
+            let evidence = match self.evidence {
+                Some(evidence) => evidence,
+                None => self.scan_for_evidence()?,
+            };
+            self.evidence = Some(evidence);
+            evidence.max(self.synced_up_to)
         };
         Ok(End {
             offset,
@@ -248,7 +270,7 @@ impl LogReader {
     }
 
     /// Moves from the damage at the position to the next sound chunk behind it. Returns whether there is one; if not,
-    /// the position does not change. Each byte is tried once, so the search ends.
+    /// the position does not change. Each byte is tried once, and all searches together are bounded (I5).
     ///
     /// # Errors
     /// `Io` if the file cannot be read.
@@ -262,6 +284,9 @@ impl LogReader {
             if offset >= end || !self.may_begin_at(offset, start)? {
                 continue;
             }
+            if self.tried_bytes / TRIED_BYTES_PER_BYTE > self.file_length {
+                break; // I5
+            }
             self.position = offset;
             if self.probe()?.is_some() {
                 return Ok(true);
@@ -269,6 +294,11 @@ impl LogReader {
         }
         self.position = start;
         Ok(false)
+    }
+
+    #[cfg(test)]
+    pub(super) fn tried_bytes(&self) -> u64 {
+        self.tried_bytes
     }
 
     /// Where the chunk at the position ends according to its header, if that is long and sound.
@@ -291,8 +321,14 @@ impl LogReader {
         let front = usize::try_from(left).map_or(HEADER_BYTES, |left| left.min(HEADER_BYTES));
         let bytes = self.load(offset, front)?;
         let header = Header::decode(&bytes[..front.min(bytes.len())], number, offset);
-        let is_near = offset - start <= SHORT_SEARCH_BYTES;
-        Ok(header.is_some_and(|header| header.synced_up_to.is_some() || is_near))
+        let Some(header) = header else {
+            return Ok(false);
+        };
+        let is_long = header.synced_up_to.is_some();
+        if is_long {
+            self.tried_bytes += left.min(header.chunk_bytes() as u64);
+        }
+        Ok(is_long || offset - start <= SHORT_SEARCH_BYTES)
     }
 
     /// The header of the chunk at the position, if the whole chunk is sound.

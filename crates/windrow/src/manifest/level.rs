@@ -94,7 +94,10 @@ impl Level {
         files.sort_by_key(|file| std::cmp::Reverse(file.meta.sequence_max()));
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
-                if overlap(newer, older) && newer.meta.sequence_min() <= older.meta.sequence_max() {
+                if older.meta.sequence_max() < newer.meta.sequence_min() {
+                    break; // And so are all that follow.
+                }
+                if overlap(newer, older) {
                     return Err(Contradiction::new(format!(
                         "table files {} and {} of level 0 overlap in keys and in age",
                         newer.meta.number, older.meta.number

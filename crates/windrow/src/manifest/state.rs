@@ -49,6 +49,8 @@ pub(crate) struct ManifestState {
     pub(crate) is_unlogged: bool,
     /// All tables, value files and discard lists of all keyspaces.
     files: BTreeSet<FileNumber>,
+    /// The keyspaces by name.
+    names: BTreeMap<String, KeyspaceId>,
 }
 
 impl Default for ManifestState {
@@ -66,6 +68,7 @@ impl Default for ManifestState {
             changes: ChangeState::default(),
             is_unlogged: false,
             files: BTreeSet::new(),
+            names: BTreeMap::new(),
         }
     }
 }
@@ -358,8 +361,8 @@ impl ManifestState {
         require(self.last_keyspace < id, || {
             format!("keyspace {id} is not newer than the others")
         })?;
-        let taken = self.keyspaces.values().any(|other| other.name == name);
-        require(!taken, || format!("two keyspaces named {name}"))?;
+        let taken = self.names.insert(name.to_owned(), id);
+        require(taken.is_none(), || format!("two keyspaces named {name}"))?;
         self.keyspaces
             .insert(id, KeyspaceState::new(name.to_owned()));
         self.last_keyspace = id;
@@ -367,12 +370,12 @@ impl ManifestState {
     }
 
     fn rename_keyspace(&mut self, id: KeyspaceId, name: &str) -> Result<(), Contradiction> {
-        let taken = self.keyspaces.iter().find(|(_, other)| other.name == name);
-        let taken = taken.map(|(&other, _)| other);
         let renamed = self.keyspace(id)?;
         let before = mem::replace(&mut renamed.name, name.to_owned());
-        if let Some(other) = taken.filter(|&other| other != id) {
-            self.keyspace(other)?.name = before;
+        self.names.remove(&before);
+        if let Some(other) = self.names.insert(name.to_owned(), id) {
+            self.keyspace(other)?.name.clone_from(&before);
+            self.names.insert(before, other);
         }
         Ok(())
     }
@@ -380,6 +383,7 @@ impl ManifestState {
     fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Contradiction> {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
+        self.names.remove(&dropped.name);
         for number in dropped.files().filter_map(|(name, _)| name.number()) {
             self.files.remove(&number);
         }

@@ -233,12 +233,15 @@ impl ValueState {
         let is_gone = |file: &FileNumber| {
             !self.files.contains_key(file) && !self.relocations.contains_key(file)
         };
-        let gone: Vec<FileNumber> = self.garbage.keys().copied().filter(is_gone).collect();
-        for file in &gone {
-            self.garbage.remove(file);
-            let lists = self.discard_lists.values_mut();
-            for list in lists.filter(|list| list.counts.contains_key(file)) {
-                Arc::make_mut(list).counts.remove(file);
+        let gone: BTreeSet<FileNumber> = self.garbage.keys().copied().filter(is_gone).collect();
+        if !gone.is_empty() {
+            self.garbage.retain(|file, _| !gone.contains(file));
+            for list in self.discard_lists.values_mut() {
+                if list.counts.keys().any(|file| gone.contains(file)) {
+                    Arc::make_mut(list)
+                        .counts
+                        .retain(|file, _| !gone.contains(file));
+                }
             }
         }
         self.discard_lists.retain(|number, list| {

@@ -279,9 +279,8 @@ impl<C: Cursor> MergingCursor<C> {
         self.rebuild();
         self.lead()?;
         if self.group.first() != Some(&leader) {
-            let key = self.turning_key.escape_ascii();
-            let found = format!("the entries next to key \"{key}\" are not in order");
-            return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
+            let error = out_of_order(&self.turning_key);
+            return Err(self.fail(error));
         }
         Ok(())
     }
@@ -374,6 +373,14 @@ fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) ->
     }
 }
 
+/// The error of a source whose checksums are right and whose entries are in a wrong order.
+#[cold]
+pub(super) fn out_of_order(key: &[u8]) -> Error {
+    let key = key.escape_ascii();
+    let found = format!("the entries next to key \"{key}\" are not in order");
+    Error::new(ErrorKind::Corruption, found)
+}
+
 /// The error of every move after a first error of `kind`.
 pub(crate) fn iteration_failed(kind: ErrorKind) -> Error {
     Error::new(kind, "the iterator cannot continue after an earlier error")
@@ -454,6 +461,9 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.pass(newest, Direction::Backward, |child| {
             if child.key() >= start {
                 seek_before(child, start, SEQUENCE_MAX)?;
+                if child.is_valid() && child.key() >= start {
+                    return Err(out_of_order(start));
+                }
             }
             Ok(())
         })

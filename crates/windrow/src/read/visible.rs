@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use super::coverage::Coverage;
 pub(crate) use super::key_range::{KeyRange, is_ordered};
+use super::merge::out_of_order;
 use super::passing::Passing;
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
@@ -562,6 +563,8 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the last visible key at or before the merged cursor's entry.
     fn show_backward(&mut self) -> Result<bool> {
         let (mut found, mut is_hidden) = (false, false);
+        // Where the last seek has led that did not leave its span, because of an insertion.
+        let mut landed: Option<Vec<u8>> = None;
         while self.merged.is_valid() {
             let trailer = self.merged.trailer();
             let key = self.merged.key();
@@ -573,6 +576,13 @@ impl<C: Cursor> VisibleCursor<C> {
                 && let Some(span) = self.passing.look_backward(key)
             {
                 Self::seek_before(&mut self.merged, span.from())?;
+                if self.merged.is_valid() && self.merged.key() >= span.from() {
+                    let key = self.merged.key();
+                    if landed.is_some_and(|before| *key >= *before) {
+                        return Err(out_of_order(key));
+                    }
+                    landed = Some(key.to_vec());
+                }
                 continue;
             }
             if trailer.sequence() <= self.sequence {

@@ -9,7 +9,7 @@
 //!
 //! Invariants:
 //! - I1. Nothing is passed on that does not lie in a block with a sound checksum.
-//! - I2. Memory is bounded by the largest block and by [`PART_BYTES_MAX`], and the work by the bytes of the file and of the walks:
+//! - I2. Memory is bounded by the largest block, by [`PART_BYTES_MAX`] and by the keys of [`LOST_PARTS_MAX`] lost parts, and the work by the bytes of the file and of the walks:
 //!   a walk computes one checksum over all lengths that it tries.
 //!
 //! Concurrency: none; it belongs to one thread.
@@ -41,6 +41,12 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 
 /// The longest part that is read at once. An index, properties or a block of ranges that claims more counts as damaged.
 const PART_BYTES_MAX: u64 = 256 << 20;
+
+/// The most lost parts of a segment that are told apart: each holds two keys. The last one reaches to where the last damage ends.
+const LOST_PARTS_MAX: usize = 1000;
+
+/// How many segments may claim each byte of a file, on average.
+const CLAIMED_BYTES_PER_BYTE: u64 = 16;
 
 /// The bytes of one step of the search for footers.
 const SEARCH_BYTES: u64 = 64 << 10;
@@ -165,8 +171,9 @@ impl SegmentPlace {
     }
 }
 
-/// The segments of a file that no manifest describes, by all of their sound footers, from front to back. Some may be
-/// left by appends that failed.
+/// The segments of a file that no manifest describes, by their sound footers, from front to back, and whether that is all of them.
+/// Some may be left by appends that failed, and overlap others. If somebody has made so many that they claim more than
+/// [`CLAIMED_BYTES_PER_BYTE`] times the file, the others are left out: each is read as a whole.
 ///
 /// # Errors
 /// `Io`.
@@ -174,11 +181,12 @@ pub(crate) fn find_segments(
     source: &dyn File,
     name: &str,
     number: FileNumber,
-) -> Result<Vec<SegmentPlace>> {
+) -> Result<(Vec<SegmentPlace>, bool)> {
     let failed = |offset| move |error| Error::read(name, offset, error);
     let length = source.length().map_err(failed(0))?;
     let footer_bytes = FOOTER_BYTES as u64;
     let mut found = Vec::new();
+    let mut claimed = 0_u64;
     let mut start = 0;
     while start + footer_bytes <= length {
         let step = (SEARCH_BYTES + footer_bytes - 1).min(length - start);
@@ -205,11 +213,16 @@ pub(crate) fn find_segments(
                 let Ok((footer, _)) = Footer::read(bytes, place) else {
                     continue;
                 };
+                let end = offset + footer_bytes;
+                claimed = claimed.saturating_add(end.saturating_sub(footer.data().offset));
+                if claimed / CLAIMED_BYTES_PER_BYTE > length {
+                    return Ok((found, false));
+                }
                 found.push(SegmentPlace {
                     file,
                     id,
                     offset: footer.data().offset,
-                    end: offset + footer_bytes,
+                    end,
                     raise: UNNUMBERED,
                     entries: None,
                     ranges: None,
@@ -218,7 +231,7 @@ pub(crate) fn find_segments(
         }
         start += SEARCH_BYTES;
     }
-    Ok(found)
+    Ok((found, true))
 }
 
 fn read(source: &dyn File, name: &str, handle: Handle) -> Result<Vec<u8>> {
@@ -409,11 +422,13 @@ impl Salvage<'_, '_> {
 
     fn lose(&mut self, offset: u64) {
         if !self.is_open {
-            self.lost.push(LostPart {
-                offset,
-                from: self.last_key.clone(),
-                to: None,
-            });
+            if self.lost.len() < LOST_PARTS_MAX {
+                self.lost.push(LostPart {
+                    offset,
+                    from: self.last_key.clone(),
+                    to: None,
+                });
+            }
             self.is_open = true;
         }
     }

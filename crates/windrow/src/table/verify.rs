@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::base::expiry::split_expiring;
 use crate::base::key::{UNNUMBERED, compare_entries};
+use crate::base::range_tombstones::Limit;
 use crate::base::{Error, ErrorKind, RangeTombstone, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
@@ -253,8 +254,8 @@ impl SegmentCheck<'_> {
 
     /// Whether the segment lists the range tombstones that it has.
     fn lists_its_ranges(&self) -> bool {
-        let largest = &self.segment.properties.largest;
-        let within = |range: &RangeTombstone| range.up_to(largest);
+        let largest = Limit::new(&self.segment.properties.largest);
+        let within = |range: &RangeTombstone| range.up_to(&largest);
         let is_listed = |range: RangeTombstone| {
             let listed = self.segment.ranges.as_deref();
             listed.is_some_and(|it| it.find(&range.start, range.sequence) == Some(&range))

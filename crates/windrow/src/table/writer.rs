@@ -2,8 +2,8 @@
 //! is appended to a file.
 //!
 //! Invariants:
-//! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
-//!   bug of the caller and panics before it reaches the disk. Either all entries have a sequence number or none has.
+//! - I1. Entries come in strictly ascending order of (key, descending sequence); another order is an error before it
+//!   reaches the disk. It comes from an input of the caller whose checksums are right. Either all entries have a sequence number or none has.
 //! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, the index, and the references by
 //!   value file. None of them grows with the database beyond what the entries of a table take.
 //! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that a reader
@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::base::key::{UNNUMBERED, compare_entries};
 use crate::base::limits::SEGMENTS_MAX;
+use crate::base::range_tombstones::Limit;
 use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstone, Result, SegmentId, Trailer,
 };
@@ -129,6 +130,13 @@ impl Output {
             length,
         })
     }
+}
+
+/// The error of an entry that does not follow the one before it (I1).
+#[cold]
+fn out_of_order(sequence: u64, last: u64) -> Error {
+    let what = format!("table entries must ascend: sequence number {sequence} comes after {last}");
+    Error::new(ErrorKind::Corruption, what)
 }
 
 impl TableWriter {
@@ -244,11 +252,9 @@ impl TableWriter {
         let sequence = trailer.sequence();
         let first = self.properties.entries == 0;
         let order = compare_entries(&self.last_key, self.last_sequence, key, sequence);
-        assert!(
-            first || order.is_lt(),
-            "table entries must ascend: sequence {sequence} after {}",
-            self.last_sequence
-        );
+        if !first && order.is_ge() {
+            return Err(out_of_order(sequence, self.last_sequence));
+        }
         if !self.block.try_add(key, trailer, value, self.payload_max) {
             self.finish_block(Some(key))?;
             let added = self.block.try_add(key, trailer, value, self.payload_max);
@@ -310,7 +316,8 @@ impl TableWriter {
             return;
         }
         let ranges = self.ranges.iter();
-        let within = ranges.filter_map(|range| range.up_to(self.largest()));
+        let limit = Limit::new(self.largest());
+        let within = ranges.filter_map(|range| range.up_to(&limit));
         self.hidden_below = u32::try_from(count(within.collect())).unwrap_or(u32::MAX);
     }
 

@@ -129,6 +129,12 @@ pub(crate) fn read_discard_list(
     let file = vfs
         .open(&path, OpenMode::Read)
         .map_err(|error| Error::open(&name, &path, error))?;
+    let length = file.length();
+    let length = length.map_err(|error| Error::io("read the length of", &path, error))?;
+    if length < list.length {
+        let what = "the file ends before its recorded end";
+        return Err(Error::corruption(&name, length, what));
+    }
     let mut footprint = Footprint::new(Arc::clone(&file));
     footprint.touch(0..list.length);
     let mut left = list.counts.clone();

@@ -11,6 +11,7 @@
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O.
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub(crate) struct ValueFile {
     name: String,
     meta: ValueFileMeta,
     file: Arc<dyn File>,
-    /// The mapping, in mapped mode.
+    /// The mapping, in mapped mode, on a system that makes mappings.
     region: Option<Arc<Region>>,
     /// The pages of the mapping that readers may use in place.
     marks: Marks,
@@ -87,6 +88,23 @@ pub(super) fn open_whole(
         return Err(Error::corruption(name, length, what));
     }
     Ok(file)
+}
+
+/// A read of a growing file asks for its length before a longer record: no recorded length bounds the record (I2), and the
+/// question costs as much as a short read.
+const UNCHECKED_RECORD_BYTES: u64 = 64 << 10;
+
+/// Refuses a record that `file` is too short for, if that is growing.
+pub(super) fn check_growing(
+    file: &dyn File,
+    meta: &ValueFileMeta,
+    pointer: &ValuePointer,
+) -> io::Result<()> {
+    let is_checked = meta.is_growing() && pointer.record_bytes > UNCHECKED_RECORD_BYTES;
+    if is_checked && file.length()? < pointer.offset.saturating_add(pointer.record_bytes) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
 }
 
 impl ValueFile {
@@ -264,8 +282,11 @@ impl ValueFile {
         }
         let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
         value.clear();
-        value.resize(length, 0);
-        read_exact_at(&*self.file, value, pointer.offset)
+        check_growing(&*self.file, &self.meta, pointer)
+            .and_then(|()| {
+                value.resize(length, 0);
+                read_exact_at(&*self.file, value, pointer.offset)
+            })
             .map_err(|error| Error::read(&self.name, pointer.offset, error))?;
         let (codec, body) = self.located(record::verify(value, key, pointer), pointer)?;
         let start = length - body.len();

@@ -33,7 +33,7 @@ use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::vfs::{Footprint, PassedBytes, Vfs};
 
-use super::file::open_whole;
+use super::file::{check_growing, open_whole};
 use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
 use super::record;
@@ -270,6 +270,10 @@ impl ValueReadBuffers {
             }
             read_buffer.bytes_from(pointer.offset).get(..length)
         } else {
+            if let Some(file) = &read_buffer.file {
+                let checked = check_growing(file.file(), meta, pointer);
+                checked.map_err(|error| Error::read(&read_buffer.name, pointer.offset, error))?;
+            }
             self.bytes_read +=
                 read_buffer.read_alone(pointer.offset, length, &mut self.alone)? as u64;
             self.alone.bytes.get(..length)

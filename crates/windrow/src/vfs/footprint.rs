@@ -61,6 +61,10 @@ impl Footprint {
         }
     }
 
+    pub(crate) fn file(&self) -> &dyn File {
+        &*self.file
+    }
+
     /// Fills `buffer` from `offset`.
     ///
     /// # Errors

@@ -19,9 +19,12 @@
 //! on the database excludes other engines. A process that changes the files from outside while they are in use breaks
 //! the contract of the database.
 
-#![expect(
-    unsafe_code,
-    reason = "mapping a file into memory has no safe interface"
+#![cfg_attr(
+    unix,
+    expect(
+        unsafe_code,
+        reason = "mapping a file into memory has no safe interface"
+    )
 )]
 #![expect(
     clippy::disallowed_methods,
@@ -30,18 +33,26 @@
 )]
 
 mod lock;
+#[cfg(not(unix))]
+mod other;
 
-use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs};
+use super::{Advice, File, LockGuard, OpenMode, Region, Vfs};
 #[cfg(target_os = "linux")]
 use super::{PIECE_BYTES, WriteBack};
 use lock::OsLock;
+#[cfg(not(unix))]
+pub(super) use other::Mapping;
+#[cfg(unix)]
 use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+#[cfg(unix)]
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
 use std::ptr;
+#[cfg(unix)]
 use std::slice;
 use std::sync::Arc;
 
@@ -76,11 +87,12 @@ impl Vfs for OsVfs {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let file = fs::File::options()
-            .read(true)
-            .write(mode == OpenMode::ReadWrite)
-            .open(path)?;
-        Ok(Arc::new(OsFile(file)))
+        let mut options = fs::File::options();
+        options.read(true);
+        if mode == OpenMode::ReadWrite {
+            write_no_link(options.write(true));
+        }
+        Ok(Arc::new(OsFile(options.open(path)?)))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -101,10 +113,18 @@ impl Vfs for OsVfs {
         fs::remove_file(path)
     }
 
+    #[cfg(unix)]
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
     }
 
+    /// Windows opens no folder for a sync of its names: `docs/platforms.md`.
+    #[cfg(not(unix))]
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::metadata(path).map(drop)
+    }
+
+    #[cfg(unix)]
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
         let system = rustix::fs::statvfs(path)?;
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
@@ -121,6 +141,30 @@ impl Vfs for OsVfs {
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take_shared(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
+}
+
+/// Lets `options` open no symbolic link. Windrow makes none, and writes through none: a folder from elsewhere would have it change
+/// files of somebody else.
+fn write_no_link(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// Reads from `offset`.
+fn read_at(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return file.read_at(buffer, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
+}
+
+/// Writes at `offset`.
+fn write_at(file: &fs::File, buffer: &[u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return file.write_at(buffer, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_write(file, buffer, offset);
 }
 
 /// Creates the missing directories of `path` from the top down, each durable before the next. If this is
@@ -172,11 +216,11 @@ struct OsFile(fs::File);
 
 impl File for OsFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
+        read_at(&self.0, buffer, offset)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(buffer, offset)
+        write_at(&self.0, buffer, offset)
     }
 
     fn length(&self) -> io::Result<u64> {
@@ -288,16 +332,23 @@ impl File for OsFile {
         }
     }
 
+    #[cfg(not(unix))]
+    fn map(&self, _: u64) -> io::Result<Arc<Region>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    #[cfg(unix)]
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         if length > self.length()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mapping = Mapping::new(&self.0, length)?;
-        Ok(Arc::new(Region(Source::Mapping(mapping))))
+        Ok(Arc::new(Region(super::Source::Mapping(mapping))))
     }
 }
 
+#[cfg(unix)]
 /// Whether the system says of a file with this metadata which pages are in memory. Linux says it to the owner of the
 /// file, to a process that may write it, and to root; to others it reports every page.
 fn is_reported(metadata: &fs::Metadata) -> bool {
@@ -311,6 +362,7 @@ fn is_reported(metadata: &fs::Metadata) -> bool {
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const WILL_NEED_BYTES: u64 = 128 << 10;
 
+#[cfg(unix)]
 /// The bytes of a page of memory. rustix has this number too, but ends the process under valgrind.
 fn page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
@@ -318,6 +370,7 @@ fn page_bytes() -> usize {
     usize::try_from(bytes).unwrap_or(4096)
 }
 
+#[cfg(unix)]
 /// Maps `length` bytes of `file` from `offset` on, not none, for reading.
 fn map(file: &fs::File, offset: u64, length: usize) -> io::Result<ptr::NonNull<c_void>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -332,10 +385,12 @@ fn map(file: &fs::File, offset: u64, length: usize) -> io::Result<ptr::NonNull<c
 #[cfg(target_os = "linux")]
 const PIECE_PAGES: usize = 64;
 
+#[cfg(unix)]
 /// The pages that one call of the system reports on.
 const PAGES_PER_CALL: usize = 256;
 
 /// A read-only mapping of the first bytes of a file.
+#[cfg(unix)]
 #[derive(Debug)]
 pub(super) struct Mapping {
     /// The start of the mapping; dangling if `length` is zero, for which there is no mapping.
@@ -346,10 +401,13 @@ pub(super) struct Mapping {
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and is only ever read.
+#[cfg(unix)]
 unsafe impl Send for Mapping {}
 // SAFETY: as above; reading from many threads at once is reading.
+#[cfg(unix)]
 unsafe impl Sync for Mapping {}
 
+#[cfg(unix)]
 impl Mapping {
     fn new(file: &fs::File, length: usize) -> io::Result<Self> {
         if length == 0 {
@@ -450,6 +508,7 @@ impl Mapping {
     }
 }
 
+#[cfg(unix)]
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.length == 0 {

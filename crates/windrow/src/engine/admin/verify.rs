@@ -178,9 +178,12 @@ pub(in crate::engine) fn open_passing(
 ) -> Result<(Arc<Table>, Option<Footprint>)> {
     let path = directory.join(FileName::Table(meta.number).to_string());
     let file = vfs.open(&path, OpenMode::Read).ok();
+    // The recorded end may be beyond that of the file, which `open` reports.
+    let length = file.as_ref().and_then(|file| file.length().ok());
+    let end = meta.end().min(length.unwrap_or(0));
     let mut footprint = file.map(Footprint::new);
     if let Some(footprint) = &mut footprint {
-        footprint.note(0..meta.end());
+        footprint.note(0..end);
     }
     let table = open()?;
     if let Some(footprint) = &mut footprint {

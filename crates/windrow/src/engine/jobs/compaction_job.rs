@@ -14,7 +14,7 @@ use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Cause, Result};
+use crate::base::{Cause, Error, ErrorKind, Result};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::judge::Judge;
@@ -32,7 +32,7 @@ use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim, OutputCutter, OutputPlan, Purpose, ReadPoints, TransientLogFate};
 use crate::read::merge::MergingCursor;
 use crate::read::run::RunCursor;
-use crate::table::{FileMeta, OpenTable, SequentialCursor};
+use crate::table::{FileMeta, OpenTable, SegmentMeta, SequentialCursor};
 use crate::vfs::PassedBytes;
 
 impl Engine {
@@ -359,6 +359,7 @@ impl Engine {
             self.run_subcompactions(split)?
         };
         check_entries(merged.entries, inputs.entries())?;
+        check_keys(&merged.written.tables, &merged.written.grown, claim)?;
         let bytes_read = inputs.files().map(|file| file.meta.bytes()).sum();
         Ok((merged, bytes_read))
     }
@@ -502,5 +503,77 @@ impl Engine {
             in_transient_logs,
             Shared::clone(options),
         )
+    }
+}
+
+/// Checks that the tables and the last segments of `grown`, in the order in which they were written, keep the order of the claimed
+/// level. A table whose checksums are right may have keys beyond its ends.
+///
+/// # Errors
+/// `Corruption`.
+fn check_keys(tables: &[FileMeta], grown: &[FileMeta], claim: &Claim<Box<[u8]>>) -> Result<()> {
+    let is_claimed = |segment: &SegmentMeta| {
+        *claim.smallest <= *segment.smallest() && *segment.largest() <= *claim.largest
+    };
+    let segments = tables.iter().chain(grown);
+    let mut segments = segments.filter_map(|file| file.segments.last());
+    let mut pairs = tables.windows(2);
+    let ascend = pairs.all(|pair| pair[0].range().1 < pair[1].range().0);
+    if ascend && segments.all(is_claimed) {
+        return Ok(());
+    }
+    let what = "an input of a compaction has keys beyond its ends: windrow verify names the table";
+    Err(Error::new(ErrorKind::Corruption, what))
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::{Claim, check_keys};
+    use crate::base::{FileNumber, SegmentId};
+    use crate::filter::FILTER_UNITS_MAX;
+    use crate::table::{FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
+
+    fn table(smallest: &[u8], largest: &[u8]) -> FileMeta {
+        let segment = SegmentMeta {
+            id: SegmentId(8),
+            offset: 0,
+            length: 1000,
+            entries: 2,
+            tombstones: 0,
+            keys: FenceKeys::new(smallest, largest),
+            sequence_min: 1,
+            sequence_max: 2,
+            logical_bytes: 100,
+            overwrites: 0,
+            filter_units: [0; FILTER_UNITS_MAX],
+            range_tombstones: 0,
+            operands: 0,
+            hidden_below: 0,
+            expiring: None,
+            footer_checksum: 0,
+            references: SegmentReferences::default(),
+        };
+        FileMeta {
+            number: FileNumber(7),
+            sealed: false,
+            external: false,
+            segments: vec![segment].into(),
+        }
+    }
+
+    #[test]
+    fn keys_beyond_the_claim_and_tables_out_of_order_are_refused() {
+        let claim = Claim {
+            level: 1,
+            smallest: Box::from(*b"c"),
+            largest: Box::from(*b"p"),
+        };
+        let check = |tables: &[FileMeta], grown: &[FileMeta]| check_keys(tables, grown, &claim);
+        assert!(check(&[table(b"c", b"d"), table(b"e", b"p")], &[]).is_ok());
+        assert!(check(&[table(b"b", b"d")], &[]).is_err());
+        assert!(check(&[table(b"c", b"q")], &[]).is_err());
+        assert!(check(&[], &[table(b"c", b"q")]).is_err());
+        assert!(check(&[table(b"e", b"p"), table(b"c", b"d")], &[]).is_err());
     }
 }

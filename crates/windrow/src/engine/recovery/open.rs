@@ -30,6 +30,7 @@ use super::folder::{
 };
 use super::recovered_values::RecoveredValues;
 use super::replay::{RecordedLogs, Replayed, ReplayedLog, replay};
+use crate::base::key::NUMBER_MAX;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Moment, Result, SequenceNumber};
 use crate::engine::catalog::Catalog;
 use crate::engine::changes::present;
@@ -152,7 +153,11 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
         }
     }
     let replayed_last = last_sequence_of(&replayed);
-    let last_sequence = state.last_sequence().max(replayed_last);
+    let last_sequence = recorded_last(&state).max(replayed_last);
+    if last_sequence > NUMBER_MAX {
+        let what = format!("a file has sequence number {last_sequence}, which no database reaches");
+        return Err(Error::new(ErrorKind::Corruption, what));
+    }
     // Logs that are dropped may hold entries of dropped keyspaces, which are in no table.
     state.used_sequence = last_sequence;
     let first_needed = replayed.iter().position(|log| log.is_needed);
@@ -238,7 +243,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
         unnamed: Vec::new(),
         chain: chain_of(&replayed),
         keyspaces,
-        last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
+        last_sequence: recorded_last(&state).max(last_sequence_of(&replayed)),
         last_log: None,
         damage,
         recovered: Recovered::of(&replayed, false),
@@ -250,6 +255,14 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
             Arc::clone(&parts.poison),
         ),
     })
+}
+
+/// The largest sequence number in the manifest, those of tables included: a new entry is newer than all.
+fn recorded_last(state: &ManifestState) -> SequenceNumber {
+    let levels = state.keyspaces.values().flat_map(|own| &own.levels);
+    let tables = levels.flat_map(|level| level.values());
+    let newest = tables.map(|table| table.sequence_max()).max();
+    state.last_sequence().max(newest.unwrap_or(0))
 }
 
 fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {

@@ -34,9 +34,13 @@ struct OpenLog {
 #[derive(Debug)]
 pub(super) struct RecoveredValues<'a> {
     state: &'a ManifestState,
+    /// By id.
     keyspaces: &'a [Arc<KeyspaceCore>],
     logs: BTreeMap<FileNumber, OpenLog>,
     values: ValueReadBuffers,
+    /// Where the last record ends that an entry points to, by value log. Each record belongs to one entry, in their order, so a
+    /// replay reads each log at most once.
+    ends: BTreeMap<FileNumber, u64>,
 }
 
 impl<'a> RecoveredValues<'a> {
@@ -69,6 +73,7 @@ impl<'a> RecoveredValues<'a> {
                 &Arc::default(),
                 u64::MAX,
             ),
+            ends: BTreeMap::new(),
         }
     }
 
@@ -105,8 +110,8 @@ impl<'a> RecoveredValues<'a> {
     /// The keyspace of an entry that is in no table yet.
     fn unflushed(&self, entry: &Entry<'_>) -> Result<Option<&'a Arc<KeyspaceCore>>> {
         let keyspaces = self.keyspaces;
-        let keyspace = keyspaces.iter().find(|core| core.id() == entry.keyspace);
-        let Some(keyspace) = keyspace else {
+        let found = keyspaces.binary_search_by_key(&entry.keyspace, |core| core.id());
+        let Some(keyspace) = found.ok().and_then(|index| keyspaces.get(index)) else {
             if self.state.is_dropped(entry.keyspace) {
                 return Ok(None);
             }
@@ -143,11 +148,7 @@ impl<'a> RecoveredValues<'a> {
             return Ok(());
         };
         if pointer.offset != log.file.length {
-            return Err(Error::corruption(
-                &FileName::Values(pointer.file).to_string(),
-                pointer.offset,
-                "the write-ahead log points to a value that does not follow those of earlier entries",
-            ));
+            return Err(misplaced(pointer));
         }
         log.file.length = pointer.offset + pointer.record_bytes;
         log.file.end = log.file.length;
@@ -162,6 +163,16 @@ impl<'a> RecoveredValues<'a> {
         }
         Ok(())
     }
+}
+
+fn misplaced(pointer: &ValuePointer) -> Error {
+    let what =
+        "the write-ahead log points to a value that does not follow those of earlier entries";
+    Error::corruption(
+        &FileName::Values(pointer.file).to_string(),
+        pointer.offset,
+        what,
+    )
 }
 
 fn unknown_keyspace(id: KeyspaceId) -> Error {
@@ -188,6 +199,11 @@ impl Target for RecoveredValues<'_> {
         }
         let pointer = decode(pointer)?;
         let file = self.file(entry.keyspace, &pointer)?;
+        let end = self.ends.entry(pointer.file).or_default();
+        if pointer.offset < *end {
+            return Err(misplaced(&pointer));
+        }
+        *end = pointer.offset + pointer.record_bytes;
         match self.values.read(&file, entry.key, &pointer) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),

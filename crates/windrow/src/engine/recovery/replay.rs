@@ -282,25 +282,35 @@ pub(in crate::engine) fn proof_beyond(
     index: usize,
     end: u64,
 ) -> Result<bool> {
+    let later = recorded.live.get(index + 1..headers.len());
+    Ok(is_recorded_beyond(recorded, headers, index, end)
+        || has_sync(vfs, directory, later.unwrap_or_default())?)
+}
+
+/// Whether the manifest or the header of a later log records that the chain was durable beyond `end` of the log at `index`.
+pub(in crate::engine) fn is_recorded_beyond(
+    recorded: &RecordedLogs,
+    headers: &[Option<WalHeader>],
+    index: usize,
+    end: u64,
+) -> bool {
     let position = (recorded.live[index], end);
     // An end is recorded only after everything before it is durable.
-    if recorded
-        .ends
-        .iter()
-        .any(|(&log, &end)| (log, end) > position)
-    {
-        return Ok(true);
-    }
-    for (later, header) in recorded.live.iter().zip(headers).skip(index + 1) {
-        let by_header = header
-            .and_then(|header| header.predecessor)
-            .is_some_and(|predecessor| {
-                predecessor.synced && (predecessor.number, predecessor.end) > position
-            });
-        if by_header {
-            return Ok(true);
-        }
-        let mut reader = LogReader::open(vfs, directory, &wal_name(*later), *later, None)?;
+    let mut ends = recorded.ends.iter().map(|(&log, &end)| (log, end));
+    let later = headers.iter().skip(index + 1).flatten();
+    let mut predecessors = later.filter_map(|header| header.predecessor);
+    ends.any(|end| end > position)
+        || predecessors.any(|log| log.synced && (log.number, log.end) > position)
+}
+
+/// Whether one of `logs` has the mark of a sync, which proves that all logs before it were durable: they are synced in order.
+pub(in crate::engine) fn has_sync(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    logs: &[FileNumber],
+) -> Result<bool> {
+    for &log in logs {
+        let mut reader = LogReader::open(vfs, directory, &wal_name(log), log, None)?;
         while reader.next()?.is_some() {}
         if reader.end()?.evidence > 0 {
             return Ok(true);

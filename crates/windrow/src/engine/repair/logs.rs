@@ -12,17 +12,25 @@
 //!
 //! Concurrency: one thread.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use super::report::{Loss, RepairReport};
 use super::survey::Survey;
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{ErrorKind, FileNumber, Result, SequenceNumber};
-use crate::engine::recovery::replay::{RecordedLogs, proof_beyond, read_header, wal_name};
+use crate::base::{ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::engine::recovery::replay::{
+    RecordedLogs, has_sync, is_recorded_beyond, read_header, wal_name,
+};
 use crate::log::batch::{BatchReader, Entry};
 use crate::log::{HEADER_BYTES, LogReader, TailAction, WalHeader, may_be_marker};
 use crate::vfs::{OpenMode, Vfs, read_exact_at};
+
+/// The most holes that are told apart. What follows the last one counts as lost, so the memory for holes is bounded; a
+/// device that fails leaves far fewer.
+pub(super) const HOLES_MAX: usize = 10_000;
 
 /// The longest hole whose entries are counted, in bytes.
 const COUNTED_HOLE_BYTES_MAX: u64 = 64 << 20;
@@ -94,6 +102,7 @@ impl Logs {
                 index,
                 is_whole: survey.is_whole(),
                 first_begun,
+                has_later_sync: Cell::new(None),
                 is_missing_behind: survey.is_missing_behind(recorded.live[index]),
             };
             if !log.read(&mut logs, has_value)? {
@@ -157,6 +166,7 @@ impl Logs {
             report.lose(hole.clone());
         }
         let mut unpacked = Vec::new();
+        let newest = survey.newest_in_all_tables();
         for stretch in &self.stretches {
             let name = wal_name(stretch.log);
             let end = Some(stretch.end);
@@ -173,7 +183,9 @@ impl Logs {
                 next += u64::from(batch.remaining());
                 loop {
                     match batch.next() {
-                        Ok(Some(entry)) if stretch.is_placed(survey, &entry) => take(&entry)?,
+                        Ok(Some(entry)) if stretch.is_placed(survey, &newest, &entry) => {
+                            take(&entry)?
+                        }
                         Ok(Some(_)) => misplaced += 1,
                         Ok(None) => break,
                         Err(error) => {
@@ -205,9 +217,15 @@ impl Logs {
 }
 
 impl Stretch {
-    /// Whether it is known which entries are older than this one.
-    fn is_placed(&self, survey: &Survey, entry: &Entry<'_>) -> bool {
-        self.is_sure || survey.is_whole() && survey.newest_in_tables(entry.keyspace) <= self.after
+    /// Whether it is known which entries are older than this one. `newest` are the largest numbers in tables.
+    fn is_placed(
+        &self,
+        survey: &Survey,
+        newest: &BTreeMap<KeyspaceId, SequenceNumber>,
+        entry: &Entry<'_>,
+    ) -> bool {
+        let newest = newest.get(&entry.keyspace).copied().unwrap_or(0);
+        self.is_sure || survey.is_whole() && newest <= self.after
     }
 }
 
@@ -223,6 +241,8 @@ struct Log<'a> {
     is_missing_behind: bool,
     /// The number and the base of the log that an open has begun with the manifest.
     first_begun: Option<(FileNumber, SequenceNumber)>,
+    /// Whether a later log has the mark of a sync, once that is known.
+    has_later_sync: Cell<Option<bool>>,
 }
 
 impl Log<'_> {
@@ -259,10 +279,19 @@ impl Log<'_> {
         Ok(is_hit && reader.position() == WalHeader::CHUNK_BYTES as u64)
     }
 
-    /// Whether something in another file proves that the logs were durable beyond `offset`.
+    /// Whether something in another file proves that the logs were durable beyond `offset`. The later logs are read once,
+    /// however many holes ask.
     fn is_proved(&self, offset: u64) -> Result<bool> {
+        if is_recorded_beyond(self.recorded, self.headers, self.index, offset) {
+            return Ok(true);
+        }
+        if let Some(known) = self.has_later_sync.get() {
+            return Ok(known);
+        }
         let Folder { vfs, path } = self.folder;
-        proof_beyond(vfs, path, self.recorded, self.headers, self.index, offset)
+        let found = has_sync(vfs, path, &self.recorded.live[self.index + 1..])?;
+        self.has_later_sync.set(Some(found));
+        Ok(found)
     }
 
     /// Appends the stretches of the log. Returns whether history goes on behind it.
@@ -316,6 +345,15 @@ impl Log<'_> {
                 base: base_or_known.filter(|_| start == 0),
                 ..self.stretch(start..end, entries, (lost, hole))
             });
+            let is_last_hole = logs.holes.len() >= HOLES_MAX;
+            if let Some((offset, _)) = unreadable.filter(|_| is_last_hole) {
+                logs.holes.push(self.hole(offset));
+                let end = reader.end()?;
+                let behind = end.recorded_length.unwrap_or(end.file_length);
+                logs.stretches
+                    .push(self.stretch(behind..behind, 0, (None, None)));
+                return Ok(true);
+            }
             if let Some((offset, behind)) = unreadable {
                 (lost, hole) = (None, Some(logs.holes.len()));
                 logs.holes.push(self.hole(offset));
@@ -340,8 +378,9 @@ impl Log<'_> {
                 ends_whole = true;
                 break true;
             }
-            let is_more = reader.skip_damage()?;
-            let may_be_torn = found.evidence <= end && found.recorded_length.is_none();
+            let is_more = !is_last_hole && reader.skip_damage()?;
+            let may_be_torn =
+                !is_last_hole && found.evidence <= end && found.recorded_length.is_none();
             if !is_more && !self.is_whole && may_be_torn {
                 break true; // Nothing says that it is more than a torn end.
             }

@@ -35,7 +35,7 @@ use super::admin::checkpoint::check_outside;
 use super::commit::expiring::Lifetime;
 use super::recovery::folder::{self, LOCK};
 use super::{Access, Engine, Handle};
-use crate::base::key::SEQUENCE_MAX;
+use crate::base::key::NUMBER_MAX;
 use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, RangeTombstones, Result, SequenceNumber, Trailer,
 };
@@ -45,7 +45,7 @@ use crate::options::Options;
 use crate::vfs::{LockGuard, Vfs};
 use logs::{Folder, Logs};
 use output::{Merge, OLDEST, sources};
-use report::{RepairReport, RepairedKeyspace};
+use report::{Loss, RepairReport, RepairedKeyspace};
 use sort::{Sorter, is_valid};
 use survey::Survey;
 use tables::{OldTables, UnnamedSegment, free_name, unnamed_segments};
@@ -54,9 +54,9 @@ use values::OldValues;
 /// The memory in which entries are sorted, in bytes, unless the memory budget is small.
 const SORT_BYTES_MAX: usize = 64 << 20;
 
-/// The largest number that an entry of a damaged database can have. No real database comes near, and the new one needs numbers
-/// above all that are in use.
-const NUMBER_MAX: SequenceNumber = SEQUENCE_MAX - (1 << 40);
+/// The most keyspaces that no manifest describes and that a repair makes. Each takes some kilobytes of memory, and an entry of
+/// a few bytes is enough to name one. The entries of the others are lost.
+const UNKNOWN_KEYSPACES_MAX: usize = 1000;
 
 /// Writes all that is provably sound of the database in `from` to a new one in `to`.
 pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<RepairReport> {
@@ -93,17 +93,27 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
 
     let mut names: BTreeMap<KeyspaceId, String> = BTreeMap::new();
     let mut ids: BTreeSet<KeyspaceId> = survey.state.keyspaces.keys().copied().collect();
+    let ids_max = ids.len() + UNKNOWN_KEYSPACES_MAX;
+    let mut left_out = 0_u64;
     logs.each_entry(
         folder,
         &survey,
         &mut RepairReport::new(survey.manifest),
         &mut |entry| {
-            if survey.has_keyspace(entry.keyspace) {
+            if !survey.has_keyspace(entry.keyspace) || ids.contains(&entry.keyspace) {
+                return Ok(());
+            }
+            if ids.len() < ids_max {
                 ids.insert(entry.keyspace);
+            } else {
+                left_out += 1;
             }
             Ok(())
         },
     )?;
+    if left_out > 0 {
+        report.lose(too_many_keyspaces(left_out, "entries of the logs"));
+    }
     let known = survey.state.keyspaces.iter();
     names.extend(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
     let name_of = |id: KeyspaceId, names: &mut BTreeMap<KeyspaceId, String>| {
@@ -115,12 +125,21 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         name_of(*id, &mut names);
     }
     let mut losses = Vec::new();
-    let unnamed = unnamed_segments(vfs, from, &survey, &mut names, &mut losses)?;
+    let mut unnamed = unnamed_segments(vfs, from, &survey, &mut names, &mut losses)?;
     for loss in losses {
         report.lose(loss);
     }
-    for segment in &unnamed {
-        name_of(segment.keyspace(), &mut names);
+    let segments = unnamed.len();
+    unnamed.retain(|segment| {
+        let has_name = names.len() < ids_max || names.contains_key(&segment.keyspace());
+        if has_name {
+            name_of(segment.keyspace(), &mut names);
+        }
+        has_name
+    });
+    if unnamed.len() < segments {
+        let left_out = (segments - unnamed.len()) as u64;
+        report.lose(too_many_keyspaces(left_out, "segments of tables"));
     }
     let mut newest = survey.state.last_sequence().max(logs.last_sequence());
     for &id in survey.state.keyspaces.keys() {
@@ -196,6 +215,7 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
         .each_entry(from.folder, survey, report, &mut |entry| {
             let trailer = Trailer::new(entry.sequence, entry.kind);
             let is_wanted = survey.has_keyspace(entry.keyspace)
+                && from.names.contains_key(&entry.keyspace)
                 && entry.sequence > survey.flushed(entry.keyspace)
                 && is_valid(entry.key, entry.kind, entry.value);
             if is_wanted {
@@ -232,6 +252,16 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
         }
     }
     Ok(())
+}
+
+/// The loss of `count` parts that belong to too many keyspaces.
+fn too_many_keyspaces(count: u64, parts: &str) -> Loss {
+    Loss {
+        what: format!(
+            "{count} {parts} are left out: no manifest describes their keyspaces, which are more than {UNKNOWN_KEYSPACES_MAX}"
+        ),
+        ..Loss::default()
+    }
 }
 
 /// Locks the damaged database for reading, if it has a lock.

@@ -1,6 +1,7 @@
 //! What a repair has kept and what is lost.
 //!
-//! I1. The report has at most [`LOSSES_MAX`] losses and counts the others, so its memory is bounded.
+//! I1. The report has at most [`LOSSES_MAX`] losses, with keys of [`LOSS_KEYS_BYTES_MAX`] bytes together, and counts the others. So its memory
+//!     is bounded.
 //!
 //! Concurrency: owned by one repair.
 
@@ -9,6 +10,9 @@ use std::fmt;
 
 /// The most losses that a report lists.
 pub(super) const LOSSES_MAX: usize = 10_000;
+
+/// The most bytes of all keys that a report lists.
+const LOSS_KEYS_BYTES_MAX: usize = 16 << 20;
 
 /// How a repair knew which files count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,10 +113,12 @@ pub struct RepairReport {
     pub tables: u64,
     /// Write-ahead logs read.
     pub logs: u64,
-    /// What is lost; at most 10,000 losses.
+    /// What is lost; at most 10,000 losses, and 16 MiB of keys.
     pub losses: Vec<Loss>,
     /// Losses beyond these.
     pub losses_left_off: u64,
+    /// The bytes of the keys that the losses name.
+    key_bytes: usize,
 }
 
 impl RepairReport {
@@ -124,6 +130,7 @@ impl RepairReport {
             logs: 0,
             losses: Vec::new(),
             losses_left_off: 0,
+            key_bytes: 0,
         }
     }
 
@@ -134,7 +141,10 @@ impl RepairReport {
 
     /// Adds a loss (I1).
     pub(super) fn lose(&mut self, loss: Loss) {
-        if self.losses.len() < LOSSES_MAX {
+        let keys = [&loss.from, &loss.to].into_iter().flatten();
+        let key_bytes = self.key_bytes + keys.map(Vec::len).sum::<usize>();
+        if self.losses.len() < LOSSES_MAX && key_bytes <= LOSS_KEYS_BYTES_MAX {
+            self.key_bytes = key_bytes;
             self.losses.push(loss);
         } else {
             self.losses_left_off += 1;
@@ -183,5 +193,19 @@ mod tests {
             (LOSSES_MAX, 3)
         );
         assert!(!report.is_whole());
+    }
+
+    // I1
+    #[test]
+    fn a_report_lists_no_more_keys_than_fit() {
+        let mut report = RepairReport::new(ManifestUse::Whole);
+        let loss = Loss {
+            from: Some(vec![7; 64 << 10]),
+            ..Loss::default()
+        };
+        for _ in 0..300 {
+            report.lose(loss.clone());
+        }
+        assert_eq!((report.losses.len(), report.losses_left_off), (256, 44));
     }
 }

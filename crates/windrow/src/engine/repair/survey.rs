@@ -9,7 +9,7 @@
 //!
 //! Concurrency: one thread, under a shared lock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -289,6 +289,12 @@ impl Survey {
         let tables = levels.flat_map(|level| level.values());
         let newest = tables.map(|table| table.sequence_max()).max();
         newest.unwrap_or(0).max(self.flushed(id))
+    }
+
+    /// The same of each keyspace that the manifest names.
+    pub(super) fn newest_in_all_tables(&self) -> BTreeMap<KeyspaceId, SequenceNumber> {
+        let ids = self.state.keyspaces.keys();
+        ids.map(|&id| (id, self.newest_in_tables(id))).collect()
     }
 }
 

@@ -76,7 +76,15 @@ pub(super) fn unnamed_segments(
         };
         let source = open(vfs, folder, number)?;
         let named = known.get(&number);
-        let places = find_segments(&*source, &file.to_string(), number)?;
+        let (places, are_all) = find_segments(&*source, &file.to_string(), number)?;
+        if !are_all {
+            losses.push(Loss {
+                what: "the table has more footers than appends can leave, and some segments are left out"
+                    .to_owned(),
+                file: Some(file.to_string()),
+                ..Loss::default()
+            });
+        }
         let length = source.length();
         let length = length.map_err(|error| Error::read(&file.to_string(), 0, error))?;
         let segments = named
@@ -318,7 +326,8 @@ impl OldTables {
             let (key, trailer) = (cursor.key(), cursor.trailer());
             let is_later =
                 entries == 0 || compare_entries(&last.0, last.1, key, trailer.sequence()).is_lt();
-            let is_known = trailer.sequence() <= segment.sequence_max;
+            let is_known = trailer.sequence() <= segment.sequence_max
+                && (segment.smallest()..=segment.largest()).contains(&key);
             if !is_later || !is_known || !is_valid(key, trailer.kind(), cursor.value()) {
                 let what = "an entry contradicts the others";
                 return Err(Error::corruption(&table.name, segment.offset, what));

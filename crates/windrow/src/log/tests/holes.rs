@@ -93,3 +93,26 @@ fn a_log_without_a_sound_record_behind_damage_ends_there() {
     assert_eq!(records.len(), 0);
     assert_eq!(read_around_damage(&vfs, None).0.len(), 1);
 }
+
+/// Somebody may make headers that are sound and whose payloads are not, each of which claims all that follows.
+// I5
+#[test]
+fn headers_that_claim_the_rest_of_the_file_do_not_cost_its_square() {
+    const HEADERS: usize = 2000;
+    let length = HEADERS * HEADER_BYTES;
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let offset = bytes.len();
+        let mut chunk = vec![0; length - offset];
+        let payload = u32::try_from(chunk.len() - HEADER_BYTES).unwrap();
+        let place = (NUMBER, offset as u64);
+        let sealed = chunk::complete(&mut chunk, payload, Some(0), place);
+        bytes.extend_from_slice(&sealed[..HEADER_BYTES]);
+    }
+    let vfs = MemoryVfs::default();
+    vfs.write(&directory().join(NAME), &bytes);
+    let mut reader = LogReader::open(&vfs, directory(), NAME, NUMBER, None).unwrap();
+    assert!(reader.next().unwrap().is_none() && !reader.skip_damage().unwrap());
+    let tried = reader.tried_bytes();
+    assert!(tried <= 6 * length as u64, "{tried} of {length}");
+}

@@ -4,7 +4,7 @@
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, RANGE_END_BYTES_MAX};
-use crate::base::range_tombstones::is_range;
+use crate::base::range_tombstones::{Limit, is_range};
 use crate::base::{RangeTombstone, RangeTombstones};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
@@ -57,6 +57,7 @@ pub(crate) fn read_ranges(
 ) -> Result<RangeTombstones, DecodeError> {
     let mut reader = Reader::new(payload);
     let mut tombstones = Vec::new();
+    let largest = Limit::new(largest);
     for _ in 0..count {
         let at = reader.clone();
         let start = reader.prefixed_bytes(KEY_BYTES_MAX, "start of a range tombstone")?;
@@ -68,7 +69,7 @@ pub(crate) fn read_ranges(
             sequence,
         };
         let is_sound = !start.is_empty() && is_range(start, end);
-        let within = tombstone.up_to(largest).filter(|_| is_sound);
+        let within = tombstone.up_to(&largest).filter(|_| is_sound);
         tombstones.push(within.ok_or_else(|| at.error("a range tombstone is malformed"))?);
     }
     reader.finish("bytes behind the last range tombstone")?;
@@ -130,5 +131,24 @@ mod tests {
         ) {
             drop(read_ranges(&payload, count, b"m"));
         }
+    }
+
+    /// Otherwise four bytes would take as much memory as the longest key.
+    #[test]
+    fn ranges_that_reach_behind_a_long_key_share_its_bytes() {
+        let largest = vec![b'z'; KEY_BYTES_MAX];
+        let mut payload = Vec::new();
+        for sequence in 0..1000 {
+            put_bytes(&mut payload, b"a");
+            put_bytes(&mut payload, &[]);
+            put_varint(&mut payload, sequence);
+        }
+        let mut found = RangeTombstones::default();
+        let allocated = allocation_counter::measure(|| {
+            found = read_ranges(&payload, 1000, &largest).unwrap();
+        });
+        assert_eq!(found.all().len(), 1000);
+        assert!(allocated.bytes_max < 1 << 20, "{allocated:?}");
+        assert!(found.memory_bytes() < 1 << 20);
     }
 }

@@ -1,8 +1,10 @@
 //! What is left of a damaged table: all that the damage did not touch.
 
+use super::super::format::{FOOTER_BYTES, Footer};
 use super::super::read::{Blocks as _, ReadAhead};
 use super::super::{SegmentPlace, find_segments};
 use super::*;
+use crate::block::stored::Place;
 
 /// Keys so long that the index has several partitions.
 fn entries() -> Vec<Owned> {
@@ -161,7 +163,7 @@ fn segments_are_found_without_a_manifest() {
         ("cut", bytes[..bytes.len() - 1].to_vec(), 1),
         ("empty", Vec::new(), 0),
     ] {
-        let found = find_segments(&*MemoryFile::holding(bytes.clone()), name, NUMBER).unwrap();
+        let (found, _) = find_segments(&*MemoryFile::holding(bytes.clone()), name, NUMBER).unwrap();
         let places = found
             .iter()
             .map(|place| (place.id, place.offset, place.end));
@@ -172,6 +174,34 @@ fn segments_are_found_without_a_manifest() {
             assert_eq!(salvage(place, bytes.clone()), (entries.to_vec(), 0));
         }
     }
+}
+
+/// Somebody may put footers one behind the other, each of which claims all that is before it.
+#[test]
+fn footers_that_claim_the_same_bytes_do_not_multiply_them() {
+    let vfs = MemoryVfs::default();
+    write_to(&vfs, NUMBER, &entries(), &plain());
+    let file = vfs.file(Path::new(&file_name(NUMBER)));
+    let mut bytes = file.bytes.lock().clone();
+    let mut offset = bytes.len() as u64 - FOOTER_BYTES as u64;
+    let place = |offset| Place {
+        file: NUMBER,
+        segment: SEGMENT,
+        offset,
+    };
+    let last = &bytes[bytes.len() - FOOTER_BYTES..];
+    let (mut footer, _) = Footer::read(last, place(offset)).unwrap();
+    let length = bytes.len() as u64;
+    for _ in 0..1000 {
+        offset += FOOTER_BYTES as u64;
+        footer.properties.length += FOOTER_BYTES as u64;
+        bytes.extend_from_slice(&footer.encode(place(offset)).0);
+    }
+    let (found, are_all) =
+        find_segments(&*MemoryFile::holding(bytes.clone()), "t", NUMBER).unwrap();
+    assert!(!are_all && !found.is_empty());
+    let claimed: u64 = found.iter().map(|place| place.end - place.offset).sum();
+    assert!(claimed <= 17 * bytes.len() as u64, "{claimed} of {length}");
 }
 
 proptest::proptest! {
@@ -193,6 +223,6 @@ proptest::proptest! {
         proptest::prop_assert!(found.is_empty());
         proptest::prop_assert_eq!(lost, 1);
         let file = MemoryFile::holding(bytes);
-        proptest::prop_assert_eq!(find_segments(&*file, "t", NUMBER).unwrap().len(), 0);
+        proptest::prop_assert_eq!(find_segments(&*file, "t", NUMBER).unwrap().0.len(), 0);
     }
 }

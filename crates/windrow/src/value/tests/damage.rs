@@ -311,6 +311,28 @@ fn a_wrong_pointer_allocates_at_most_the_length_of_the_file() {
     }
 }
 
+/// Nothing records how long a growing file is, and a pointer into it may come from a log that somebody has made.
+#[test]
+fn a_pointer_into_a_growing_file_allocates_at_most_the_length_of_the_file() {
+    let fixture = fixture(Keys::InTables, &[40]);
+    let key = &fixture.entries[0].key;
+    let pointer = ValuePointer {
+        value_bytes: 1 << 30,
+        record_bytes: 1 << 30,
+        ..fixture.pointers[0]
+    };
+    let meta = ValueFileMeta::growing(fixture.meta.number);
+    let file = open(&fixture.vfs, &meta, BlockSource::Buffered).unwrap();
+    let mut read_buffers = read_buffers(&fixture.vfs);
+    let allocated = allocation_counter::measure(|| {
+        let error = file.read(key, &pointer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let error = read_buffers.read(&meta, key, &pointer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+    });
+    assert!(allocated.bytes_max < 64 << 10, "{allocated:?}");
+}
+
 #[test]
 fn a_missing_file_is_damage_and_a_failed_read_is_not() {
     let fixture = fixture(Keys::InTables, &[40]);

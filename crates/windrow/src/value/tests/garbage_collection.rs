@@ -74,6 +74,19 @@ fn a_long_list_is_read_chunk_by_chunk() {
     assert_eq!(read_list(&vfs, &list).unwrap(), sorted);
 }
 
+/// The reader notes which pages it reads, up to the recorded end.
+#[test]
+fn a_list_that_ends_before_its_recorded_end_is_refused_at_once() {
+    let vfs = MemoryVfs::default();
+    let list = write_list(&vfs, &[(7, 100)]);
+    let forged = DiscardList {
+        length: 1 << 60,
+        ..list
+    };
+    let error = read_list(&vfs, &forged).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+}
+
 #[test]
 fn a_damaged_list_is_found() {
     let vfs = MemoryVfs::default();

@@ -19,12 +19,14 @@
     reason = "this file is part of what stands between the engine and the operating system"
 )]
 
+use super::{read_at, write_at, write_no_link};
 use crate::vfs::LockGuard;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 use std::sync::{Mutex, PoisonError};
@@ -32,12 +34,17 @@ use std::sync::{Mutex, PoisonError};
 /// The text in a lock file is never longer.
 const HOLDER_BYTES_MAX: usize = 256;
 
-/// The lock files held in this process, by device and inode. On some network file systems the
+/// The lock files held in this process. On some network file systems the
 /// operating system's lock belongs to the process and would let a second handle in.
 static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
 
 /// Device and inode.
+#[cfg(unix)]
 type Identity = (u64, u64);
+
+/// The path without links, `.` and `..`.
+#[cfg(not(unix))]
+type Identity = std::path::PathBuf;
 
 /// How this process holds a lock file. Dropping it releases the operating system's lock, so all readers
 /// have one handle.
@@ -77,7 +84,7 @@ impl OsLock {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         // Ask before opening: where the lock belongs to the process, closing any handle of the
         // file would release it.
-        match identity(fs::metadata(path)) {
+        match identity(path) {
             Ok(identity) => {
                 if let Some(own) = held.get(&identity) {
                     return Err(own.refusal());
@@ -86,12 +93,9 @@ impl OsLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let mut options = fs::File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = write_no_link(&mut options).open(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
@@ -109,13 +113,13 @@ impl OsLock {
         // The lock holds without its text too, for instance on a full disk.
         drop(write_holder(&file));
         let readers = None;
-        Self::hold(&mut held, Held { file, readers })
+        Self::hold(&mut held, path, Held { file, readers })
     }
 
     /// Takes the shared lock.
     pub(super) fn take_shared(path: &Path) -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = identity(fs::metadata(path))?;
+        let own = identity(path)?;
         match held.get_mut(&own) {
             None => {}
             Some(Held {
@@ -132,33 +136,59 @@ impl OsLock {
             Ok(()) => {
                 check_name(path, &file)?;
                 let readers = Some(1);
-                Self::hold(&mut held, Held { file, readers })
+                Self::hold(&mut held, path, Held { file, readers })
             }
             Err(fs::TryLockError::WouldBlock) => Err(refused(&holder(&file))),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
     }
 
-    fn hold(held: &mut BTreeMap<Identity, Held>, own: Held) -> io::Result<Self> {
-        let identity = identity(own.file.metadata())?;
-        let former = held.insert(identity, own);
+    fn hold(held: &mut BTreeMap<Identity, Held>, path: &Path, own: Held) -> io::Result<Self> {
+        let identity = own_identity(path, &own.file)?;
+        let former = held.insert(identity.clone(), own);
         assert!(former.is_none(), "a lock file is held once");
         Ok(Self(identity))
     }
 }
 
-fn identity(metadata: io::Result<fs::Metadata>) -> io::Result<Identity> {
-    metadata.map(|metadata| (metadata.dev(), metadata.ino()))
+/// The identity of the file at `path`.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<Identity> {
+    fs::canonicalize(path)
+}
+
+/// The identity of `file`, which was opened as `path`.
+#[cfg(unix)]
+fn own_identity(_: &Path, file: &fs::File) -> io::Result<Identity> {
+    file.metadata()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn own_identity(path: &Path, _: &fs::File) -> io::Result<Identity> {
+    identity(path)
 }
 
 /// Checks that a file that was just locked is still the one at `path`: the holder before may have removed it between its
 /// open here and its lock.
+#[cfg(unix)]
 fn check_name(path: &Path, file: &fs::File) -> io::Result<()> {
-    let named = identity(fs::metadata(path));
-    if named.is_ok_and(|named| identity(file.metadata()).is_ok_and(|own| own == named)) {
+    let own = own_identity(path, file)?;
+    if identity(path).is_ok_and(|named| named == own) {
         return Ok(());
     }
     Err(refused("another process, which removes it"))
+}
+
+/// Windows removes the name of no file that is open here.
+#[cfg(not(unix))]
+fn check_name(path: &Path, _: &fs::File) -> io::Result<()> {
+    fs::metadata(path).map(drop)
 }
 
 /// The error of a lock that `holder` has.
@@ -174,13 +204,13 @@ fn write_holder(file: &fs::File) -> io::Result<()> {
     text.truncate(HOLDER_BYTES_MAX - 1);
     text.push(b'\n');
     file.set_len(0)?;
-    file.write_all_at(&text, 0)
+    write_at(file, &text, 0).map(drop)
 }
 
 /// Who holds the lock, by the text in the file.
 fn holder(file: &fs::File) -> String {
     let mut text = [0; HOLDER_BYTES_MAX];
-    let length = file.read_at(&mut text, 0).unwrap_or_default();
+    let length = read_at(file, &mut text, 0).unwrap_or_default();
     parse_holder(&text[..length]).unwrap_or_else(|| "another process".to_owned())
 }
 

@@ -293,3 +293,19 @@ fn a_lock_of_the_operating_system_is_respected() {
     drop(other);
     drop(OsVfs.lock(&path).unwrap());
 }
+
+/// A folder from elsewhere may have a link where the engine writes.
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_symbolic_link() {
+    let directory = directory();
+    let target = directory.path().join("target");
+    let linked = directory.path().join("linked");
+    fs::write(&target, "of somebody else").unwrap();
+    std::os::unix::fs::symlink(&target, &linked).unwrap();
+    assert!(OsVfs.open(&linked, OpenMode::ReadWrite).is_err());
+    assert!(OsVfs.lock(&linked).is_err());
+    assert!(OsVfs.create(&linked).is_err());
+    assert!(OsVfs.open(&linked, OpenMode::Read).is_ok());
+    assert_eq!(fs::read(&target).unwrap(), b"of somebody else");
+}
