@@ -21,7 +21,7 @@ use crate::base::key::{SEQUENCE_MAX, compare_entries, compare_keys};
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+pub(super) enum Direction {
     Forward,
     Backward,
 }
@@ -375,7 +375,7 @@ fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) ->
 
 /// The error of a source whose checksums are right and whose entries are in a wrong order.
 #[cold]
-pub(super) fn out_of_order(key: &[u8]) -> Error {
+pub(crate) fn out_of_order(key: &[u8]) -> Error {
     let key = key.escape_ascii();
     let found = format!("the entries next to key \"{key}\" are not in order");
     Error::new(ErrorKind::Corruption, found)
@@ -461,9 +461,6 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.pass(newest, Direction::Backward, |child| {
             if child.key() >= start {
                 seek_before(child, start, SEQUENCE_MAX)?;
-                if child.is_valid() && child.key() >= start {
-                    return Err(out_of_order(start));
-                }
             }
             Ok(())
         })

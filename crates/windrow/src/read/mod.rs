@@ -5,13 +5,15 @@
 //! the entries that the reader sees. An [`entry_cursor`] also reads their separated values with a
 //! [`value_reader`], and [`ahead`] prefetches them.
 //! [`explain`](self::explain) says how a read comes to its answer. [`newer`] says what has changed since a sequence number. [`coverage`] has the range
-//! tombstones of a cursor's sources. [`tombstone_spans`] lets cursors skip keys that earlier cursors found deleted.
+//! tombstones of a cursor's sources. [`tombstone_spans`] lets cursors skip keys that earlier cursors found deleted. `jumps` keeps
+//! them from going back.
 
 mod ahead;
 pub(crate) mod coverage;
 pub(crate) mod entry_cursor;
 pub(crate) mod explain;
 pub(crate) mod get;
+mod jumps;
 mod key_range;
 pub(crate) mod merge;
 pub(crate) mod newer;

@@ -14,12 +14,10 @@ use std::sync::Arc;
 use super::merge::iteration_failed;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
-use crate::base::{
-    Cursor, Error, ErrorKind, FileNumber, Kind, Result, SequenceNumber, Step, Trailer,
-};
+use crate::base::{Cursor, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
 use crate::manifest::{FileHandle, Level, Place};
 use crate::table::{
-    Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor, file_name,
+    Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
 };
 use crate::vfs::PassedBytes;
 
@@ -413,49 +411,12 @@ impl<C: OpenCursor> RunCursor<C> {
 
     #[cold]
     fn enter_next(&mut self) -> Result<()> {
-        self.enter_first(self.run.next(self.position))
+        self.enter(Some(self.run.next(self.position)), C::seek_to_first)
     }
 
     #[cold]
     fn enter_previous(&mut self) -> Result<()> {
-        match self.run.previous(self.position) {
-            None => self.enter(None, |_| Ok(())),
-            Some(previous) => self.enter_last(previous),
-        }
-    }
-
-    /// Enters the segment at `position` at its first entry, which is its smallest key or above that.
-    fn enter_first(&mut self, position: Place) -> Result<()> {
-        self.enter(Some(position), C::seek_to_first)?;
-        let smallest = self.run.meta(position).map(SegmentMeta::smallest);
-        self.check(self.present_key().is_some_and(|key| Some(key) < smallest))
-    }
-
-    /// Enters the segment at `position` at its last entry, which is its largest key or below that.
-    fn enter_last(&mut self, position: Place) -> Result<()> {
-        self.enter(Some(position), C::seek_to_last)?;
-        let largest = self.run.meta(position).map(SegmentMeta::largest);
-        self.check(self.present_key() > largest)
-    }
-
-    /// The key of the present entry, if it was read.
-    #[inline]
-    fn present_key(&self) -> Option<&[u8]> {
-        let current = self.current.as_ref().filter(|current| current.is_valid());
-        current.map(Cursor::key)
-    }
-
-    /// Refuses a move to where none leads in a sound table, if it `went_wrong`. A table whose checksums are right may have its
-    /// entries in any order, and moves that go back would never end.
-    #[inline]
-    fn check(&mut self, went_wrong: bool) -> Result<()> {
-        if !went_wrong {
-            return Ok(());
-        }
-        let table = self.run.get(self.position);
-        let table = table.map_or_else(FileNumber::default, |(file, _)| file.meta.number);
-        let what = "the entries of the table are out of order";
-        self.fail(Err(Error::corruption(&file_name(table), 0, what)))
+        self.enter(self.run.previous(self.position), C::seek_to_last)
     }
 
     fn is_exhausted(&self) -> bool {
@@ -521,9 +482,10 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         self.note_visit();
         // All versions of the last key may be newer than `sequence`.
         if self.is_exhausted() {
-            self.enter_next()?;
+            self.enter_next()
+        } else {
+            Ok(())
         }
-        self.check(self.present_key().is_some_and(|found| found < key))
     }
 
     #[inline]
@@ -566,8 +528,8 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
     fn arrive(&mut self) -> Result<()> {
         match self.ahead {
             None => return Ok(()),
-            Some(Ahead::First(position)) => self.enter_first(position)?,
-            Some(Ahead::Last(position)) => self.enter_last(position)?,
+            Some(Ahead::First(position)) => self.enter(Some(position), C::seek_to_first)?,
+            Some(Ahead::Last(position)) => self.enter(Some(position), C::seek_to_last)?,
         }
         self.note_visit();
         Ok(())

@@ -19,8 +19,9 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::coverage::Coverage;
+use super::jumps::Jumps;
 pub(crate) use super::key_range::{KeyRange, is_ordered};
-use super::merge::out_of_order;
+use super::merge::Direction;
 use super::passing::Passing;
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
@@ -69,6 +70,8 @@ pub(crate) struct VisibleCursor<C> {
     /// The range tombstones of the sources, if they have any.
     coverage: Option<Box<Coverage>>,
     passing: Passing,
+    /// The seeks over range tombstones and spans.
+    jumps: Jumps,
     /// The key of the copy, or the key that a backward move leaves.
     shown_key: Vec<u8>,
     /// The value or pointer of the copy, unless it has operands.
@@ -102,6 +105,7 @@ impl<C: Cursor> VisibleCursor<C> {
             position: Position::Invalid,
             coverage: None,
             passing: Passing::default(),
+            jumps: Jumps::default(),
             shown_key: Vec::new(),
             shown_value: Vec::new(),
             shown_kind: Kind::Tombstone,
@@ -214,6 +218,11 @@ impl<C: Cursor> VisibleCursor<C> {
         self.moment.is_some_and(|now| is_expired(expiry, now))
     }
 
+    fn begin_seek(&mut self) -> Result<()> {
+        self.passing.begin_seek();
+        self.jumps.begin()
+    }
+
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
         // The range is taken out of the cursor for the move, and put back on success and on error.
@@ -223,8 +232,8 @@ impl<C: Cursor> VisibleCursor<C> {
             Bound::Included(lower) => self.seek_from(lower),
             // Sequence numbers begin at 1, so this passes every version of `lower`.
             Bound::Excluded(lower) => {
-                self.passing.begin_seek();
-                let sought = self.merged.seek(lower, 0);
+                let begun = self.begin_seek();
+                let sought = begun.and_then(|()| self.merged.seek(lower, 0));
                 sought.and_then(|()| self.show_from_here(None))
             }
         };
@@ -234,7 +243,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        self.passing.begin_seek();
+        self.begin_seek()?;
         let is_bounded = match &self.range.upper {
             Bound::Unbounded => false,
             Bound::Included(upper) => self.passing.start_behind(upper),
@@ -277,7 +286,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the first visible entry at `key` or after it. `key` is within the lower bound; the empty
     /// key precedes all keys.
     fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
-        self.passing.begin_seek();
+        self.begin_seek()?;
         let span = self.passing.span_around(key);
         // The seek skips versions that are newer than `sequence`.
         let start = span.as_ref().map_or(key, SpanGuard::to);
@@ -378,6 +387,7 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Passes all entries up to the copied key, and continues forward.
     fn turn_forward(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
+        self.jumps.begin()?;
         if self.merged.is_valid() {
             self.merged.next()?;
         } else {
@@ -402,6 +412,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(self.merged.key());
                 self.position = Position::Invalid;
+                self.jumps.begin()?;
                 while self.merged.is_valid() && self.merged.key() == self.shown_key {
                     self.merged.prev()?;
                 }
@@ -409,6 +420,7 @@ impl<C: Cursor> VisibleCursor<C> {
             Position::Copied => self.position = Position::Invalid,
             Position::Passed => {
                 self.position = Position::Invalid;
+                self.jumps.begin()?;
                 if !self.merged.is_valid() {
                     self.merged.seek_to_last()?;
                 }
@@ -422,6 +434,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// An exhausted cursor does not move; a failed cursor returns its error again.
     fn refuse_after_error(&mut self) -> Result<bool> {
+        self.jumps.refuse_after_error()?;
         if !self.merged.is_valid() {
             self.merged.next()?;
         }
@@ -487,6 +500,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 // Nothing visible is in the span, and what is decided about the last key says nothing of the next one.
                 if let Some(span) = self.passing.look_forward(self.merged.key()) {
                     self.merged.seek(span.to(), self.sequence)?;
+                    self.jumps.land(Direction::Forward, &self.merged)?;
                     (step, is_decided) = (self.step_here(), false);
                 }
             }
@@ -506,6 +520,7 @@ impl<C: Cursor> VisibleCursor<C> {
             if !self.merged.pass_forward(hole.newest, &hole.end)? {
                 return Ok(Met::Hidden);
             }
+            self.jumps.land(Direction::Forward, &self.merged)?;
             self.passing.count();
             return Ok(Met::Passed(self.step_here()));
         }
@@ -563,8 +578,6 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the last visible key at or before the merged cursor's entry.
     fn show_backward(&mut self) -> Result<bool> {
         let (mut found, mut is_hidden) = (false, false);
-        // Where the last seek has led that did not leave its span, because of an insertion.
-        let mut landed: Option<Vec<u8>> = None;
         while self.merged.is_valid() {
             let trailer = self.merged.trailer();
             let key = self.merged.key();
@@ -576,13 +589,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 && let Some(span) = self.passing.look_backward(key)
             {
                 Self::seek_before(&mut self.merged, span.from())?;
-                if self.merged.is_valid() && self.merged.key() >= span.from() {
-                    let key = self.merged.key();
-                    if landed.is_some_and(|before| *key >= *before) {
-                        return Err(out_of_order(key));
-                    }
-                    landed = Some(key.to_vec());
-                }
+                self.jumps.land(Direction::Backward, &self.merged)?;
                 continue;
             }
             if trailer.sequence() <= self.sequence {
@@ -593,7 +600,9 @@ impl<C: Cursor> VisibleCursor<C> {
                     && trailer.sequence() < coverage.floor(key)?
                 {
                     let hole = coverage.hole();
-                    if !self.merged.pass_backward(hole.newest, &hole.start)? {
+                    if self.merged.pass_backward(hole.newest, &hole.start)? {
+                        self.jumps.land(Direction::Backward, &self.merged)?;
+                    } else {
                         self.merged.prev()?;
                     }
                     continue;

@@ -22,15 +22,14 @@ mod writer;
 mod tests;
 
 pub(crate) use external::read_external;
-#[cfg(test)]
-pub(crate) use format::References;
-pub(crate) use format::file_name;
 pub(crate) use format::{
     EXTERNAL_FILE, EXTERNAL_SEGMENTS, Expiring, FOOTER_BYTES, FenceKeys, FileMeta, FileSums,
     Footer, Handle, IndexPartition, LogReferences, LogSums, Measure, Properties, ReferenceList,
     Referred, SegmentMeta, SegmentReferences, TopLevelIndex, UnitLayout, cost_per_byte,
     read_ranges, superseded_part,
 };
+#[cfg(test)]
+pub(crate) use format::{References, file_name};
 pub(crate) use memory::TableMemory;
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::segment_runs::Fixture;
 use super::{Entry, KeyRange, ListCursor, MergingCursor, VisibleCursor, bound, key, list};
 use crate::base::sync::Shared;
-use crate::base::{Kind, SequenceNumber, Trailer};
+use crate::base::{ErrorKind, Kind, SequenceNumber, Trailer};
 use crate::memtable::Memtable;
 use crate::read::coverage::{Coverage, CoveringSource, RunRanges};
 use crate::read::run::Run;
@@ -148,6 +148,55 @@ proptest! {
             }
         }
     }
+}
+
+/// The entries of a table whose checksums are right may be in any order. The hole leads to `a` or `z`, and from there the
+/// cursor comes to the hole again.
+#[test]
+fn a_hole_that_leads_back_is_corruption() {
+    let hole: Entry = (
+        vec![b'b'],
+        Trailer::new(9, Kind::RangeTombstone),
+        vec![b'd'],
+    );
+    for (keys, is_backward) in [(b"czc", false), (b"cac", true)] {
+        let older = ListCursor {
+            entries: list_of(keys),
+            ..ListCursor::default()
+        };
+        let newest = ListCursor::new(vec![hole.clone()]);
+        let covering = CoveringSource::Memtable(memtable(std::slice::from_ref(&hole)));
+        let coverage = Coverage::new(vec![(0, covering)], 9);
+        let merged = MergingCursor::new(vec![newest, older]);
+        let mut cursor = VisibleCursor::new(merged, 9, KeyRange::ALL).covered_by(coverage);
+        let mut moved = if is_backward {
+            cursor.seek_to_last()
+        } else {
+            cursor.seek_to_first()
+        };
+        for _ in 0..10 {
+            if !matches!(moved, Ok(true)) {
+                break;
+            }
+            moved = if is_backward {
+                cursor.prev()
+            } else {
+                cursor.next()
+            };
+        }
+        assert_eq!(moved.unwrap_err().kind(), ErrorKind::Corruption);
+        assert!(!cursor.is_valid());
+        assert!(cursor.next().is_err() && cursor.prev().is_err());
+        assert!(cursor.seek(b"a").is_err() && cursor.seek_to_last().is_err());
+    }
+}
+
+/// Entries of these keys in this order.
+fn list_of(keys: &[u8]) -> Vec<Entry> {
+    let trailer = Trailer::new(1, Kind::Value);
+    keys.iter()
+        .map(|key| (vec![*key], trailer, Vec::new()))
+        .collect()
 }
 
 /// A hole of 180 keys in the middle of a list costs the list few moves, in either direction.
