@@ -48,7 +48,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 #[cfg(unix)]
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::ptr;
@@ -87,12 +87,11 @@ impl Vfs for OsVfs {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let mut options = fs::File::options();
-        options.read(true);
-        if mode == OpenMode::ReadWrite {
-            write_no_link(options.write(true));
-        }
-        Ok(Arc::new(OsFile(options.open(path)?)))
+        let file = fs::File::options()
+            .read(true)
+            .write(mode == OpenMode::ReadWrite)
+            .open(path)?;
+        Ok(Arc::new(OsFile(file)))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -141,14 +140,6 @@ impl Vfs for OsVfs {
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take_shared(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
-}
-
-/// Lets `options` open no symbolic link. Windrow makes none, and writes through none: a folder from elsewhere would have it change
-/// files of somebody else.
-fn write_no_link(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
-    #[cfg(unix)]
-    options.custom_flags(libc::O_NOFOLLOW);
-    options
 }
 
 /// Reads from `offset`.
@@ -348,9 +339,9 @@ impl File for OsFile {
     }
 }
 
-#[cfg(unix)]
 /// Whether the system says of a file with this metadata which pages are in memory. Linux says it to the owner of the
 /// file, to a process that may write it, and to root; to others it reports every page.
+#[cfg(unix)]
 fn is_reported(metadata: &fs::Metadata) -> bool {
     const WRITE_BY_OTHERS: u32 = 0o002;
     // SAFETY: the call has no preconditions.
@@ -362,16 +353,16 @@ fn is_reported(metadata: &fs::Metadata) -> bool {
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const WILL_NEED_BYTES: u64 = 128 << 10;
 
-#[cfg(unix)]
 /// The bytes of a page of memory. rustix has this number too, but ends the process under valgrind.
+#[cfg(unix)]
 fn page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)
 }
 
-#[cfg(unix)]
 /// Maps `length` bytes of `file` from `offset` on, not none, for reading.
+#[cfg(unix)]
 fn map(file: &fs::File, offset: u64, length: usize) -> io::Result<ptr::NonNull<c_void>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
 
@@ -385,8 +376,8 @@ fn map(file: &fs::File, offset: u64, length: usize) -> io::Result<ptr::NonNull<c
 #[cfg(target_os = "linux")]
 const PIECE_PAGES: usize = 64;
 
-#[cfg(unix)]
 /// The pages that one call of the system reports on.
+#[cfg(unix)]
 const PAGES_PER_CALL: usize = 256;
 
 /// A read-only mapping of the first bytes of a file.
