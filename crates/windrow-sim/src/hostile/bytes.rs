@@ -1,6 +1,6 @@
 //! Numbers, checksums and changes of bytes, as `docs/format.md` has them.
 //!
-//! This is written from the document and shares no code with the engine: a wrong checksum here would hide everything behind
+//! This is written from the document and has no code in common with the engine: a wrong checksum here would hide everything behind
 //! it, which the corpus shows at once, because no change would get past it.
 
 use super::choices::Choices;

@@ -54,7 +54,7 @@ const MAGIC: &[u8; 8] = b"\x89WRTABLE";
 /// The sound units of all segments of table `number`.
 pub(super) fn table_units(number: u64, bytes: &[u8]) -> Vec<Unit> {
     let starts = bytes.windows(MAGIC.len()).enumerate();
-    let footers = starts.filter(|(_, window)| *window == MAGIC);
+    let footers = starts.filter(|(_, bytes)| *bytes == MAGIC);
     let mut units = Vec::new();
     for (at, _) in footers {
         for file in [number, 0] {

@@ -42,7 +42,7 @@ const CHECKSUM_BYTES: usize = size_of::<u32>();
 /// The longest part that is read at once. An index, properties or a block of ranges that claims more counts as damaged.
 const PART_BYTES_MAX: u64 = 256 << 20;
 
-/// The most lost parts of a segment that are told apart: each holds two keys. The last one reaches to where the last damage ends.
+/// The most lost parts of a segment that are noted one by one: each holds two keys. The last one reaches to where the last damage ends.
 const LOST_PARTS_MAX: usize = 1000;
 
 /// How many segments may claim each byte of a file, on average.

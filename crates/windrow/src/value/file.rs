@@ -58,7 +58,7 @@ pub(crate) struct ValueFile {
     name: String,
     meta: ValueFileMeta,
     file: Arc<dyn File>,
-    /// The mapping, in mapped mode, on a system that makes mappings.
+    /// The mapping, in mapped mode, if the file can be mapped.
     region: Option<Arc<Region>>,
     /// The pages of the mapping that readers may use in place.
     marks: Marks,

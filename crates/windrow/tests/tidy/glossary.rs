@@ -23,6 +23,17 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         "the windows of Kafka Streams",
     ),
     (
+        "docs/platforms.md",
+        &["window", "windows"],
+        "the operating system",
+    ),
+    (
+        "crates/windrow/src/vfs/os",
+        &["window", "windows"],
+        "the operating system",
+    ),
+    (".ci/", &["window", "windows"], "the operating system"),
+    (
         "crates/windrow-sim/src/stress/bank.rs",
         &["account"],
         "the accounts of a bank",

@@ -28,7 +28,7 @@ use crate::log::batch::{BatchReader, Entry};
 use crate::log::{HEADER_BYTES, LogReader, TailAction, WalHeader, may_be_marker};
 use crate::vfs::{OpenMode, Vfs, read_exact_at};
 
-/// The most holes that are told apart. What follows the last one counts as lost, so the memory for holes is bounded; a
+/// The most holes that are noted one by one. What follows the last one counts as lost, so the memory for holes is bounded; a
 /// device that fails leaves far fewer.
 pub(super) const HOLES_MAX: usize = 10_000;
 

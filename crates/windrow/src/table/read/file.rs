@@ -18,7 +18,7 @@ use crate::vfs::{Advice, File, OpenMode, Region, Vfs, map_if_possible};
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub(crate) file: Arc<dyn File>,
-    /// The mapping, in mapped mode, on a system that makes mappings.
+    /// The mapping, in mapped mode, if the file can be mapped.
     pub(crate) region: Option<Arc<Region>>,
 }
 
