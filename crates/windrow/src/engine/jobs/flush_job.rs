@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::context::{garbage_records, table_options, value_log_records};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
+use crate::base::{Cause, Cursor as _, Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::compact::fold::Folder;
 use crate::compact::job::IoPriority;
 use crate::compact::merge::{SubcompactionRange, Treatment, check_entries, merge};
@@ -92,6 +92,10 @@ impl Engine {
             |_, _| true,
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
+        check_age(
+            &flushed.written.tables,
+            &keyspace.state().version.levels()[0],
+        )?;
         drop(version);
         let (folds, expired) = (flushed.folds, flushed.expired);
         // The flush syncs the logs that are full now, so it can seal them.
@@ -299,6 +303,31 @@ fn flushed_ranges(memtable: &Memtable, version: &Version) -> Result<JobRanges> {
     let largest = levels.filter_map(|level| level.largest()).chain(own).max();
     let limit = largest.unwrap_or_default();
     Ok(JobRanges::new(memtable.ranges(), None, limit))
+}
+
+/// Checks that no table of level 0 has keys and sequence numbers between those of the `flushed` tables. One that somebody has made may
+/// have newer entries than the write-ahead log beside it.
+///
+/// # Errors
+/// `Corruption`.
+fn check_age(flushed: &[FileMeta], level: &Level) -> Result<()> {
+    for own in flushed {
+        let (smallest, largest) = own.range();
+        let mut others = level.files().filter(|other| {
+            other.smallest() <= largest
+                && smallest <= other.largest()
+                && other.meta.sequence_min() <= own.sequence_max()
+                && own.sequence_min() <= other.meta.sequence_max()
+        });
+        if let Some(other) = others.next() {
+            let what = format!(
+                "table file {} has entries that are as new as those of the write-ahead log",
+                other.meta.number
+            );
+            return Err(Error::new(ErrorKind::Corruption, what));
+        }
+    }
+    Ok(())
 }
 
 /// Whether a flush of `oldest` keeps medium values in the table.
