@@ -197,6 +197,7 @@ pub struct Region(Source);
 
 #[derive(Debug)]
 enum Source {
+    #[cfg(unix)]
     Mapping(os::Mapping),
     Other(Box<dyn RegionBytes>),
 }
@@ -223,6 +224,7 @@ impl Region {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
+            #[cfg(unix)]
             Source::Mapping(mapping) => mapping.bytes(),
             Source::Other(source) => source.bytes(),
         }
@@ -233,6 +235,7 @@ impl Region {
     /// process answers false.
     pub fn is_resident(&self, range: Range<usize>) -> bool {
         match &self.0 {
+            #[cfg(unix)]
             Source::Mapping(mapping) => mapping.is_resident(range),
             Source::Other(source) => source.is_resident(range),
         }

@@ -33,15 +33,11 @@
 )]
 
 mod lock;
-#[cfg(not(unix))]
-mod other;
 
 use super::{Advice, File, LockGuard, OpenMode, Region, Vfs};
 #[cfg(target_os = "linux")]
 use super::{PIECE_BYTES, WriteBack};
 use lock::OsLock;
-#[cfg(not(unix))]
-pub(super) use other::Mapping;
 #[cfg(unix)]
 use std::ffi::c_void;
 use std::fs;

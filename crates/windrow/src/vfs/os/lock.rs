@@ -148,7 +148,7 @@ impl OsLock {
 
     fn hold(held: &mut BTreeMap<Identity, Held>, path: &Path, own: Held) -> io::Result<Self> {
         let identity = own_identity(path, &own.file)?;
-        let former = held.insert(identity.clone(), own);
+        let former = held.insert(Identity::clone(&identity), own);
         assert!(former.is_none(), "a lock file is held once");
         Ok(Self(identity))
     }
