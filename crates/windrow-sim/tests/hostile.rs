@@ -11,7 +11,10 @@ const BYTES_MAX: u64 = 96 << 20;
 const BYTES_PER_BYTE: u64 = 64;
 
 fn target(name: &str) -> &'static Target {
-    TARGETS.iter().find(|target| target.name == name).unwrap()
+    match TARGETS.iter().find(|target| target.name == name) {
+        Some(target) => target,
+        None => unreachable!("there is a target {name}"),
+    }
 }
 
 /// Runs `count` cases of the target `name`.

@@ -90,7 +90,10 @@ fn original(name: &str, seed: u64, is_closed: bool) -> Result<Original> {
     session.runtime.run_until_idle(JOBS_MAX);
     let store = || -> Result<Backups> {
         let vfs = Arc::new(session.disk.clone());
-        let backups = Backups::new(Arc::new(FolderStore::open(vfs.clone(), BACKUPS)?));
+        let backups = Backups::new(Arc::new(FolderStore::open(
+            Arc::<SimDisk>::clone(&vfs),
+            BACKUPS,
+        )?));
         Ok(backups
             .with_vfs(vfs)
             .with_runtime(Arc::new(session.runtime.clone())))
@@ -135,10 +138,10 @@ fn original(name: &str, seed: u64, is_closed: bool) -> Result<Original> {
 fn keys_of(operation: &Operation) -> Vec<Vec<u8>> {
     match operation {
         Operation::Write(changes, _) => {
-            let keys = changes.iter().filter_map(|(_, key, effect)| {
-                (!matches!(effect, Effect::Remove)).then(|| key.clone())
-            });
-            keys.collect()
+            let kept = changes
+                .iter()
+                .filter(|(_, _, effect)| !matches!(effect, Effect::Remove));
+            kept.map(|(_, key, _)| key.clone()).collect()
         }
         Operation::BulkLoad(_, entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
         _ => Vec::new(),

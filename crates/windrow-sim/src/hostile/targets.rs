@@ -346,7 +346,8 @@ fn restore(bytes: &[u8]) -> Seen {
     forge_store(&mut store, &original.keys, &mut choices);
     let place = Place::new(BACKUPS, &store, original.moment);
     let vfs = Arc::new(place.disk.clone());
-    let folder = FolderStore::open(vfs.clone(), BACKUPS).expect("the folder exists");
+    let folder =
+        FolderStore::open(Arc::<SimDisk>::clone(&vfs), BACKUPS).expect("the folder exists");
     let backups = Backups::new(Arc::new(folder));
     let backups = backups
         .with_vfs(vfs)

@@ -45,11 +45,11 @@ fn entries_that_point_to_one_value_are_refused_before_they_are_read() {
     const TIMES: u64 = 2000;
     let mut files = killed(|db| {
         let keyspace = db.keyspace("k")?;
-        keyspace.insert_with("key", [7; 100_000], Durability::Sync)
+        keyspace.insert_with("key", vec![7; 100_000], Durability::Sync)
     });
     let name = files
         .keys()
-        .find(|name| name.ends_with(".wal"))
+        .find(|name| Path::new(name).extension().is_some_and(|end| end == "wal"))
         .unwrap()
         .clone();
     let number = name.split('.').next().unwrap().parse().unwrap();

@@ -184,7 +184,7 @@ impl Logs {
                 loop {
                     match batch.next() {
                         Ok(Some(entry)) if stretch.is_placed(survey, &newest, &entry) => {
-                            take(&entry)?
+                            take(&entry)?;
                         }
                         Ok(Some(_)) => misplaced += 1,
                         Ok(None) => break,
