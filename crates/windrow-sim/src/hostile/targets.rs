@@ -271,31 +271,15 @@ fn dump(bytes: &[u8]) -> Seen {
             .into_iter()
             .filter(|(name, _)| name.ends_with(".backup")),
     );
-    let folder = tempfile::tempdir().expect("the folder of temporary files can be written");
-    let before = &original.files;
-    let changed = files
-        .iter()
-        .filter(|(name, content)| before.get(*name) != Some(content));
-    let mut seen = Seen {
-        bytes: 0,
-        is_accepted: true,
-    };
-    for (name, content) in changed {
-        seen.bytes += content.len() as u64;
-        // A forged name may be long.
-        let path = folder.path().join(name);
-        write_file(&path, content).expect("the folder of temporary files can be written");
-        seen.is_accepted &= accepted(inspect::dump(&path, &mut io::sink())).is_some();
+    files.retain(|name, content| original.files.get(name) != Some(content));
+    let place = Place::new(FOLDER, &files, original.moment);
+    let mut are_accepted = true;
+    for name in files.keys() {
+        let path = Path::new(FOLDER).join(name);
+        let shown = inspect::dump(&place.disk, &path, &mut io::sink());
+        are_accepted &= accepted(shown).is_some();
     }
-    seen
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the inspection reads the real file system"
-)]
-fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    std::fs::write(path, content)
+    place.seen(are_accepted)
 }
 
 /// Adds a forged table to a database.
