@@ -12,8 +12,10 @@ use super::units::{Unit, UnitKind, garbage_units, table_units, value_units};
 use std::collections::BTreeMap;
 
 /// The tags of records that the forgery knows.
-mod tag {
+pub(super) mod tag {
     pub(super) const ADD_FILE: u64 = 4;
+    #[cfg(test)]
+    pub(in crate::hostile) const FLUSHED: u64 = 7;
     pub(super) const LOG_END: u64 = 10;
     pub(super) const LOG_SYNCED: u64 = 11;
     pub(super) const ADD_SEGMENT: u64 = 23;
@@ -99,7 +101,7 @@ impl<'a> Forgery<'a> {
     }
 
     /// Changes each edit of the manifest by `edit`, which says whether it did.
-    fn each_edit(&mut self, mut edit: impl FnMut(&mut Vec<Record>) -> bool) {
+    pub(super) fn each_edit(&mut self, mut edit: impl FnMut(&mut Vec<Record>) -> bool) {
         let Some(name) = self.manifest() else {
             return;
         };

@@ -2,8 +2,9 @@
 
 use super::bytes::put_varint;
 use super::corpus::files_of;
-use super::forge::Files;
+use super::forge::{Files, Forgery, tag};
 use super::logs::Log;
+use super::units::{UnitKind, table_units};
 use crate::disk::{OperationKind, SimDisk};
 use crate::session::FOLDER;
 use crate::{SteppedRuntime, unobserved};
@@ -11,12 +12,32 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow::{Db, Durability, ErrorKind, Options, Result};
 
+/// Options whose blocks have one entry each, if that has a value of [`BLOCK_VALUE`].
 fn options(disk: &SimDisk) -> Options {
     let mut options = unobserved(Options::default())
         .with_vfs(Arc::new(disk.clone()))
         .with_runtime(Arc::new(SteppedRuntime::new(1)));
     options.keyspace.large_from = 1000;
+    options.keyspace.block_bytes = 128;
     options
+}
+
+const BLOCK_VALUE: [u8; 100] = [7; 100];
+
+/// The name and the number of the only file with `extension`.
+fn only_file(files: &Files, extension: &str) -> (String, u64) {
+    let has_extension = |name: &&String| {
+        Path::new(name)
+            .extension()
+            .is_some_and(|it| it == extension)
+    };
+    let mut names = files.keys().filter(has_extension);
+    let name = names.next().unwrap();
+    assert_eq!(names.next(), None);
+    (
+        name.clone(),
+        name.split('.').next().unwrap().parse().unwrap(),
+    )
 }
 
 /// The files of a killed database that `fill` has filled.
@@ -47,12 +68,7 @@ fn entries_that_point_to_one_value_are_refused_before_they_are_read() {
         let keyspace = db.keyspace("k")?;
         keyspace.insert_with("key", vec![7; 100_000], Durability::Sync)
     });
-    let name = files
-        .keys()
-        .find(|name| Path::new(name).extension().is_some_and(|end| end == "wal"))
-        .unwrap()
-        .clone();
-    let number = name.split('.').next().unwrap().parse().unwrap();
+    let (name, number) = only_file(&files, "wal");
     let mut log = Log::read(number, &files[&name]);
     let records = log
         .chunks
@@ -75,4 +91,75 @@ fn entries_that_point_to_one_value_are_refused_before_they_are_read() {
     assert!(error.to_string().contains("does not follow"), "{error}");
     let reads = disk.operations(OperationKind::Read);
     assert!(reads < 200, "{reads}");
+}
+
+/// Otherwise the flush panicked, after its edit was durable.
+#[test]
+fn a_flush_beside_a_table_that_is_as_new_is_refused() {
+    let files = killed(|db| {
+        let keyspace = db.keyspace("k")?;
+        keyspace.insert("flushed", "")?;
+        db.flush()?;
+        keyspace.insert_with("logged", "", Durability::Sync)
+    });
+    // The log has both entries. Without this record the memtable gets both, too.
+    let mut forgery = Forgery::new(files, &[]);
+    forgery.each_edit(|records| {
+        let before = records.len();
+        records.retain(|record| record.tag != tag::FLUSHED);
+        records.len() < before
+    });
+    let disk = disk_with(&forgery.files);
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let error = db.flush().unwrap_err();
+    assert!(error.to_string().contains("as new as"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+}
+
+/// Otherwise a transaction came to a range that it has deleted again and again.
+#[test]
+fn entries_that_lead_back_into_a_deleted_range_are_refused() {
+    let files = killed(|db| {
+        let keyspace = db.keyspace("k")?;
+        for key in ["aardvark", "alpha", "bravo", "delta", "echo", "omega"] {
+            keyspace.insert(key, BLOCK_VALUE)?;
+        }
+        db.flush()
+    });
+    let (name, number) = only_file(&files, "table");
+    for (first_letters, is_backward) in [([b"db", b"eb"], false), ([b"ac", b"ac"], true)] {
+        let mut files = files.clone();
+        let bytes = files.get_mut(&name).unwrap();
+        let keys: [&[u8]; 2] = if is_backward {
+            [b"aardvark", b"alpha"]
+        } else {
+            [b"delta", b"echo"]
+        };
+        for (key, [from, to]) in keys.into_iter().zip(first_letters) {
+            assert_eq!(key[0], *from);
+            let units = table_units(number, bytes).into_iter();
+            let mut blocks = units.filter(|unit| unit.kind == UnitKind::DataBlock);
+            let found = blocks.find_map(|unit| {
+                let block = &bytes[unit.covered.clone()];
+                let at = block.windows(key.len()).position(|part| part == key)?;
+                Some((unit.covered.start + at, unit))
+            });
+            let (at, unit) = found.unwrap();
+            bytes[at] = *to;
+            unit.seal(bytes);
+        }
+        let disk = disk_with(&files);
+        let db = Db::open(FOLDER, options(&disk)).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        let transaction = db.transaction();
+        transaction.delete_range(&keyspace, "b".."d").unwrap();
+        let mut entries: Vec<Result<_>> = if is_backward {
+            transaction.iter(&keyspace).unwrap().rev().take(9).collect()
+        } else {
+            transaction.iter(&keyspace).unwrap().take(9).collect()
+        };
+        let error = entries.pop().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert!(error.to_string().contains("not in order"), "{error}");
+    }
 }
