@@ -6,9 +6,9 @@
 //! must not cause, or if a check finds nothing and the answers contradict each other. It
 //! bounds the number of reads; whoever calls it bounds the memory.
 //!
-//! - [`bytes`]: numbers, checksums, changes. [`logs`] and [`units`]: the parts of files. [`forge`]: a whole folder. [`store`]: a
+//! - `bytes`: numbers, checksums, changes. `logs` and `units`: the parts of files. `forge`: a whole folder. `store`: a
 //!   store of backups.
-//! - [`corpus`]: the real databases.
+//! - `corpus`: the real databases.
 //!
 //! Concurrency: targets share only the corpus.
 

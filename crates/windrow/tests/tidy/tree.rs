@@ -45,7 +45,9 @@ fn walk(directory: &Path, prefix: &str, files: &mut Vec<File>) {
             .expect("file names are text");
         let path = format!("{prefix}{name}");
         let kind = entry.file_type().unwrap();
-        if kind.is_dir() && name != "target" && name != ".git" {
+        // Fuzzers write what git ignores.
+        let is_fuzzed = prefix == "fuzz/" && ["corpus", "artifacts"].contains(&&*name);
+        if kind.is_dir() && name != "target" && name != ".git" && !is_fuzzed {
             walk(&entry.path(), &format!("{path}/"), files);
         } else if kind.is_file() && name != ".git" {
             let bytes = std::fs::read(entry.path()).unwrap();
