@@ -120,6 +120,15 @@ impl Logs {
         last.unwrap_or(0).min(SEQUENCE_MAX)
     }
 
+    /// The bytes of the sound records.
+    pub(super) fn bytes(&self) -> u64 {
+        let lengths = self
+            .stretches
+            .iter()
+            .map(|it| it.end.saturating_sub(it.start));
+        lengths.fold(0, u64::saturating_add)
+    }
+
     /// Numbers the entries of all stretches.
     fn number(&mut self) {
         // The number of the next entry, if it is known, and one that no later entry can have: the last known number. Behind

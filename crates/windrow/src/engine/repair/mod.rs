@@ -17,6 +17,7 @@
 //! Concurrency: one thread, which holds a shared lock of the damaged folder and the lock of the new one.
 
 mod logs;
+mod names;
 mod output;
 pub(super) mod report;
 mod sort;
@@ -44,19 +45,24 @@ use crate::manifest::{Edit, ManifestState, ManifestStore, Record, put_mark, remo
 use crate::options::Options;
 use crate::vfs::{LockGuard, Vfs};
 use logs::{Folder, Logs};
+use names::Names;
 use output::{Merge, OLDEST, sources};
 use report::{Loss, RepairReport, RepairedKeyspace};
 use sort::{Sorter, is_valid};
 use survey::Survey;
-use tables::{OldTables, UnnamedSegment, free_name, unnamed_segments};
+use tables::{OldTables, UnnamedSegment, name_untagged, unnamed_segments};
 use values::OldValues;
 
 /// The memory in which entries are sorted, in bytes, unless the memory budget is small.
 const SORT_BYTES_MAX: usize = 64 << 20;
 
-/// The most keyspaces that no manifest describes and that a repair makes. Each takes some kilobytes of memory, and an entry of
-/// a few bytes is enough to name one. The entries of the others are lost.
-const UNKNOWN_KEYSPACES_MAX: usize = 1000;
+/// The most keyspaces that a repair makes because entries of logs alone name them: so many, and one for each
+/// [`LOG_BYTES_PER_KEYSPACE`] of sound records. Each takes some kilobytes of memory, and an entry of a few bytes is enough to name
+/// one. The entries of the others are lost. A keyspace that a table names has no bound: the table has more bytes.
+const LOG_KEYSPACES_MAX: u64 = 1000;
+
+/// How many bytes of records stand for one more keyspace.
+const LOG_BYTES_PER_KEYSPACE: u64 = 64;
 
 /// Writes all that is provably sound of the database in `from` to a new one in `to`.
 pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<RepairReport> {
@@ -91,9 +97,14 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
     };
     let logs = Logs::find(folder, &survey, &recorded, &mut has_value)?;
 
-    let mut names: BTreeMap<KeyspaceId, String> = BTreeMap::new();
+    let mut losses = Vec::new();
+    let mut unnamed = unnamed_segments(vfs, from, &survey, &mut losses)?;
+    for loss in losses {
+        report.lose(loss);
+    }
     let mut ids: BTreeSet<KeyspaceId> = survey.state.keyspaces.keys().copied().collect();
-    let ids_max = ids.len() + UNKNOWN_KEYSPACES_MAX;
+    ids.extend(unnamed.iter().filter_map(|segment| segment.keyspace));
+    let mut left = LOG_KEYSPACES_MAX.saturating_add(logs.bytes() / LOG_BYTES_PER_KEYSPACE);
     let mut left_out = 0_u64;
     logs.each_entry(
         folder,
@@ -103,7 +114,8 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
             if !survey.has_keyspace(entry.keyspace) || ids.contains(&entry.keyspace) {
                 return Ok(());
             }
-            if ids.len() < ids_max {
+            if left > 0 {
+                left -= 1;
                 ids.insert(entry.keyspace);
             } else {
                 left_out += 1;
@@ -112,35 +124,15 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         },
     )?;
     if left_out > 0 {
-        report.lose(too_many_keyspaces(left_out, "entries of the logs"));
+        report.lose(too_many_keyspaces(left_out));
     }
     let known = survey.state.keyspaces.iter();
-    names.extend(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
-    let name_of = |id: KeyspaceId, names: &mut BTreeMap<KeyspaceId, String>| {
-        if !names.contains_key(&id) {
-            names.insert(id, free_name(names, format!("keyspace-{id}")));
-        }
-    };
-    for id in &ids {
-        name_of(*id, &mut names);
+    let mut names = Names::new(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
+    for &id in &ids {
+        names.add(id, format!("keyspace-{id}"));
     }
-    let mut losses = Vec::new();
-    let mut unnamed = unnamed_segments(vfs, from, &survey, &mut names, &mut losses)?;
-    for loss in losses {
-        report.lose(loss);
-    }
-    let segments = unnamed.len();
-    unnamed.retain(|segment| {
-        let has_name = names.len() < ids_max || names.contains_key(&segment.keyspace());
-        if has_name {
-            name_of(segment.keyspace(), &mut names);
-        }
-        has_name
-    });
-    if unnamed.len() < segments {
-        let left_out = (segments - unnamed.len()) as u64;
-        report.lose(too_many_keyspaces(left_out, "segments of tables"));
-    }
+    name_untagged(&mut unnamed, survey.state.last_keyspace, &mut names);
+    let names = names.into_map();
     let mut newest = survey.state.last_sequence().max(logs.last_sequence());
     for &id in survey.state.keyspaces.keys() {
         newest = newest.max(survey.newest_in_tables(id));
@@ -206,9 +198,13 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
     let mut tables = OldTables::new(engine, from.folder.path.to_owned());
     tables.read_named(from.survey, &mut sorter, report)?;
     for segment in from.unnamed {
-        let name = from.names.get(&segment.keyspace());
-        let name = name.map_or("", String::as_str);
-        tables.read_unnamed(segment, name, &mut sorter, report)?;
+        // All of them have a keyspace now.
+        if let Some((&id, name)) = segment
+            .keyspace
+            .and_then(|id| from.names.get_key_value(&id))
+        {
+            tables.read_unnamed(segment, (id, name), &mut sorter, report)?;
+        }
     }
     let survey = from.survey;
     from.logs
@@ -254,11 +250,12 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
     Ok(())
 }
 
-/// The loss of `count` parts that belong to too many keyspaces.
-fn too_many_keyspaces(count: u64, parts: &str) -> Loss {
+/// The loss of `count` entries of logs that belong to too many keyspaces.
+fn too_many_keyspaces(count: u64) -> Loss {
     Loss {
         what: format!(
-            "{count} {parts} are left out: no manifest describes their keyspaces, which are more than {UNKNOWN_KEYSPACES_MAX}"
+            "{count} entries of the logs are left out: they name more keyspaces that neither a manifest nor a table describes \
+             than a repair makes"
         ),
         ..Loss::default()
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::names::Names;
 use super::report::{Loss, RepairReport};
 use super::sort::{Sorter, is_valid};
 use super::survey::Survey;
@@ -42,13 +43,13 @@ pub(super) struct OldTables {
 #[derive(Debug)]
 pub(super) struct UnnamedSegment {
     table: FileNumber,
-    keyspace: KeyspaceId,
+    /// `None` until it is named, if its table does not say it.
+    pub(super) keyspace: Option<KeyspaceId>,
     place: SegmentPlace,
 }
 
-/// The segments that no manifest describes, in tables of which it may have lost the description. A table that does not say
-/// of which keyspace it is gets one of its own, above all others; `names` gets its name. Bytes of tables that belong to no
-/// segment are `losses`.
+/// The segments that no manifest describes, in tables of which it may have lost the description; those of a table follow each
+/// other. Bytes of tables that belong to no segment are `losses`.
 ///
 /// # Errors
 /// `Io`.
@@ -56,7 +57,6 @@ pub(super) fn unnamed_segments(
     vfs: &dyn Vfs,
     folder: &std::path::Path,
     survey: &Survey,
-    names: &mut BTreeMap<KeyspaceId, String>,
     losses: &mut Vec<Loss>,
 ) -> Result<Vec<UnnamedSegment>> {
     let mut found = Vec::new();
@@ -69,7 +69,6 @@ pub(super) fn unnamed_segments(
             known.insert(table.number, (id, Arc::clone(table)));
         }
     }
-    let mut untagged = Vec::new();
     for file in &survey.files {
         let FileName::Table(number) = *file else {
             continue;
@@ -108,13 +107,9 @@ pub(super) fn unnamed_segments(
             }
             let own = place.keyspace(&*source, &file.to_string())?;
             let keyspace = match (named, own) {
-                (Some((id, _)), _) => *id,
-                (None, Some(id)) if survey.has_keyspace(id) => id,
-                (None, Some(_)) => continue,
-                (None, None) => {
-                    untagged.push((number, place));
-                    continue;
-                }
+                (Some((id, _)), _) => Some(*id),
+                (None, Some(id)) if !survey.has_keyspace(id) => continue,
+                (None, own) => own,
             };
             found.push(UnnamedSegment {
                 table: number,
@@ -123,20 +118,24 @@ pub(super) fn unnamed_segments(
             });
         }
     }
-    let last = names.keys().next_back().copied().unwrap_or_default();
-    let tags = found.iter().map(|segment| segment.keyspace);
-    let mut last = tags.fold(last.max(survey.state.last_keyspace), KeyspaceId::max);
-    for of_table in untagged.chunk_by(|left, right| left.0 == right.0) {
-        let table = of_table[0].0;
-        last = KeyspaceId(last.0.saturating_add(1));
-        names.insert(last, free_name(names, format!("table-{table}")));
-        found.extend(of_table.iter().map(|(_, place)| UnnamedSegment {
-            table,
-            keyspace: last,
-            place: place.clone(),
-        }));
-    }
     Ok(found)
+}
+
+/// Gives each table that does not say of which keyspace it is one of its own, above all others and `last`.
+pub(super) fn name_untagged(segments: &mut [UnnamedSegment], last: KeyspaceId, names: &mut Names) {
+    let mut last = last.max(names.last());
+    for of_table in segments.chunk_by_mut(|left, right| left.table == right.table) {
+        let mut untagged = of_table
+            .iter_mut()
+            .filter(|it| it.keyspace.is_none())
+            .peekable();
+        let Some(first) = untagged.peek() else {
+            continue;
+        };
+        last = KeyspaceId(last.0.saturating_add(1));
+        names.add(last, format!("table-{}", first.table));
+        untagged.for_each(|segment| segment.keyspace = Some(last));
+    }
 }
 
 /// Where each part of a file of `length` begins that is in none of the segments from `covered`.
@@ -157,21 +156,7 @@ fn uncovered(mut covered: Vec<(u64, u64)>, length: u64) -> Vec<u64> {
     parts
 }
 
-/// `wanted`, or else a name that begins with it and is not in `names`.
-pub(super) fn free_name(names: &BTreeMap<KeyspaceId, String>, wanted: String) -> String {
-    let is_free = |name: &String| !names.values().any(|used| used == name);
-    if is_free(&wanted) {
-        return wanted;
-    }
-    let mut others = (2_u64..).map(|number| format!("{wanted}-{number}"));
-    others.find(is_free).unwrap_or(wanted)
-}
-
 impl UnnamedSegment {
-    pub(super) fn keyspace(&self) -> KeyspaceId {
-        self.keyspace
-    }
-
     /// The loss of entries with numbers up to `largest`, which no database reaches.
     pub(super) fn loss_beyond(&self, largest: SequenceNumber) -> Loss {
         Loss {
@@ -352,14 +337,14 @@ impl OldTables {
         Err(Error::corruption(&table.name, segment.offset, what))
     }
 
-    /// Reads a segment that no manifest describes. Its entries above `newest` are of no database that is known.
+    /// Reads a segment of `keyspace` that no manifest describes. Its entries above `newest` are of no database that is known.
     ///
     /// # Errors
     /// As [`read_named`](Self::read_named).
     pub(super) fn read_unnamed(
         &mut self,
         segment: &UnnamedSegment,
-        name: &str,
+        (keyspace, name): (KeyspaceId, &str),
         sorter: &mut Sorter<'_>,
         report: &mut RepairReport,
     ) -> Result<()> {
@@ -369,12 +354,8 @@ impl OldTables {
             keyspace: Some(name.to_owned()),
             ..Loss::default()
         };
-        let UnnamedSegment {
-            table,
-            keyspace,
-            place,
-        } = segment;
-        self.salvage(*keyspace, *table, place, sorter, (report, &loss))
+        let place = &segment.place;
+        self.salvage(keyspace, segment.table, place, sorter, (report, &loss))
     }
 
     /// Takes what is sound of a segment.
@@ -420,9 +401,7 @@ impl OldTables {
 
 #[cfg(test)]
 mod tests {
-    use super::{SEGMENT_ALIGNMENT, free_name, uncovered};
-    use crate::base::KeyspaceId;
-    use std::collections::BTreeMap;
+    use super::{SEGMENT_ALIGNMENT, uncovered};
 
     #[test]
     fn parts_of_a_table_without_a_segment_are_found() {
@@ -437,15 +416,5 @@ mod tests {
             uncovered(vec![two[0], (2 * PAGE, 3 * PAGE)], 3 * PAGE),
             [500]
         );
-    }
-
-    #[test]
-    fn a_name_that_is_taken_gets_a_number() {
-        let mut names = BTreeMap::new();
-        for (id, expected) in [(1, "table-9"), (2, "table-9-2"), (3, "table-9-3")] {
-            let name = free_name(&names, "table-9".to_owned());
-            assert_eq!(name, expected);
-            names.insert(KeyspaceId(id), name);
-        }
     }
 }

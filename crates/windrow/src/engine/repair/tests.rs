@@ -1,12 +1,15 @@
 //! Repairs of files that no database has written.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::logs::HOLES_MAX;
 use super::report::ManifestUse;
-use super::{UNKNOWN_KEYSPACES_MAX, repair};
+use super::{LOG_BYTES_PER_KEYSPACE, LOG_KEYSPACES_MAX, repair};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Error, FileNumber, KeyspaceId, Kind, Result, SegmentId, Trailer};
+use crate::base::{
+    Error, FileNumber, KeyspaceId, Kind, Result, SegmentId, SequenceNumber, Trailer,
+};
 use crate::codec::Compression;
 use crate::engine::commit::expiring::Lifetime;
 use crate::engine::{Access, Handle};
@@ -16,6 +19,30 @@ use crate::log::{LogWriter, WalHeader};
 use crate::options::Options;
 use crate::table::{TableOptions, TableWriter};
 
+/// Writes a table of one entry, which says that it is of the keyspace `tag`.
+fn put_table(
+    options: &Options,
+    folder: &Path,
+    number: FileNumber,
+    tag: Option<KeyspaceId>,
+    key: &[u8],
+    sequence: SequenceNumber,
+) -> Result<()> {
+    let table_options = TableOptions {
+        block_bytes: 4096,
+        filter_units: [0.0; FILTER_UNITS_MAX],
+        compression: Compression::None,
+    };
+    let segment = SegmentId(number.0 + 1);
+    let vfs = &*options.vfs;
+    let mut writer = TableWriter::create(vfs, folder, number, segment, &table_options)?;
+    if let Some(tag) = tag {
+        writer = writer.of_keyspace(tag);
+    }
+    writer.add(key, Trailer::new(sequence, Kind::Value), b"value")?;
+    writer.finish().map(drop)
+}
+
 #[test]
 fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
     let folder = tempfile::tempdir().unwrap();
@@ -23,17 +50,8 @@ fn a_forged_sequence_number_leaves_numbers_for_later_writes() {
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     options.vfs.create_dir_all(&from).unwrap();
     for (number, key, sequence) in [(7, "sound", 5), (9, "forged", SEQUENCE_MAX)] {
-        let table_options = TableOptions {
-            block_bytes: 4096,
-            filter_units: [0.0; FILTER_UNITS_MAX],
-            compression: Compression::None,
-        };
-        let (number, segment) = (FileNumber(number), SegmentId(number + 1));
-        let writer = TableWriter::create(&*options.vfs, &from, number, segment, &table_options);
-        let mut writer = writer.unwrap().of_keyspace(KeyspaceId(1));
-        let trailer = Trailer::new(sequence, Kind::Value);
-        writer.add(key.as_bytes(), trailer, b"value").unwrap();
-        writer.finish().unwrap();
+        let (number, tag) = (FileNumber(number), Some(KeyspaceId(1)));
+        put_table(&options, &from, number, tag, key.as_bytes(), sequence).unwrap();
     }
     let report = repair(&from, &to, &options).unwrap();
     assert_eq!(report.manifest, ManifestUse::Missing);
@@ -115,22 +133,77 @@ fn batch_of(id: u32) -> Vec<u8> {
 
 /// Few bytes name a keyspace, and each takes memory.
 #[test]
-fn keyspaces_that_no_manifest_names_are_bounded() {
+fn keyspaces_that_logs_alone_name_are_bounded() {
+    const COUNT: u32 = 1200;
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-    let count = u32::try_from(UNKNOWN_KEYSPACES_MAX).unwrap() + 20;
-    folder_with_log(&from, (1..=count).map(batch_of)).unwrap();
+    let mut payload = Vec::new();
+    batch::put_count(&mut payload, COUNT);
+    for id in 1..=COUNT {
+        batch::put_entry(&mut payload, KeyspaceId(id), Kind::Value, b"k", b"v");
+    }
+    // The header and the head of the record have some bytes, too.
+    let by_bytes = payload.len() as u64 / LOG_BYTES_PER_KEYSPACE;
+    folder_with_log(&from, [payload]).unwrap();
     let report = repair(&from, &to, &Options::default()).unwrap();
-    assert_eq!(report.keyspaces.len(), UNKNOWN_KEYSPACES_MAX);
+    let made = report.keyspaces.len() as u64;
+    let expected = LOG_KEYSPACES_MAX + by_bytes;
+    assert!((expected..=expected + 1).contains(&made), "{made}");
+    assert!(made < u64::from(COUNT));
     assert!(
         report
             .keyspaces
             .iter()
             .all(|keyspace| keyspace.entries == 1)
     );
-    let left_out = report.losses.iter();
-    let left_out = left_out.filter(|loss| loss.what.starts_with("20 entries of the logs"));
+    let left_out = format!("{} entries of the logs", u64::from(COUNT) - made);
+    let left_out = report
+        .losses
+        .iter()
+        .filter(|loss| loss.what.starts_with(&left_out));
     assert_eq!(left_out.count(), 1, "{:?}", report.losses);
+}
+
+/// Each table has more bytes than an entry of a log, and what it has is sound.
+#[test]
+fn tables_of_more_keyspaces_than_logs_may_name_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let count = u32::try_from(LOG_KEYSPACES_MAX).unwrap();
+    folder_with_log(&from, [batch_of(1)]).unwrap();
+    // Only the first and the last one say of which keyspace they are. The others count as ingested.
+    let (first, last) = (100_u32, 100 + count + 1);
+    for number in first..=last {
+        let tag = (number == first || number == last).then_some(KeyspaceId(number));
+        let file = FileNumber(number.into());
+        put_table(&options, &from, file, tag, b"key", 2).unwrap();
+    }
+    let report = repair(&from, &to, &options).unwrap();
+    assert_eq!(report.manifest, ManifestUse::Missing);
+    assert_eq!(report.keyspaces.len(), 3 + LOG_KEYSPACES_MAX as usize);
+    assert!(
+        report
+            .keyspaces
+            .iter()
+            .all(|keyspace| keyspace.entries == 1)
+    );
+    let names = report.keyspaces.iter().map(|keyspace| &*keyspace.name);
+    let names: BTreeSet<&str> = names.collect();
+    for name in [
+        "keyspace-1",
+        "keyspace-100",
+        "keyspace-1101",
+        "table-000101",
+        "table-001100",
+    ] {
+        assert!(names.contains(name), "{name}");
+    }
+    let left_out = report
+        .losses
+        .iter()
+        .find(|loss| loss.what.contains("left out"));
+    assert_eq!(left_out, None);
 }
 
 /// Somebody may make a log in which every second record cannot be read.
