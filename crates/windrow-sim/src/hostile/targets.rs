@@ -118,11 +118,17 @@ fn check_refusal(error: &Error) {
 }
 
 /// Does what changes the database. It may find damage and stop for it.
+///
+/// # Panics
+/// The error is of a kind that files cannot cause, or a job has panicked.
 fn try_write<T>(outcome: Result<T>) {
-    if let Err(error) = outcome
-        && error.kind() != ErrorKind::Poisoned
-    {
-        check_refusal(&error);
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::Poisoned => {
+            // The engine catches the panic of a job, and says so in this error.
+            assert!(!error.to_string().contains("panicked"), "{error}");
+        }
+        Err(error) => check_refusal(&error),
+        Ok(_) => {}
     }
 }
 
