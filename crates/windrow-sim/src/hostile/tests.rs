@@ -137,15 +137,29 @@ fn entries_that_lead_back_into_a_deleted_range_are_refused() {
         let keyspace = db.keyspace("k").unwrap();
         let transaction = db.transaction();
         transaction.delete_range(&keyspace, "b".."d").unwrap();
-        let entries = transaction.iter(&keyspace).unwrap();
-        let last = if is_backward {
-            entries.rev().take(9).last()
+        let mut cursor = transaction.cursor(&keyspace).unwrap();
+        let mut moved = if is_backward {
+            cursor.seek_to_last()
         } else {
-            entries.take(9).last()
+            cursor.seek_to_first()
         };
-        let error = last.unwrap().unwrap_err();
+        for _ in 0..9 {
+            if !matches!(moved, Ok(true)) {
+                break;
+            }
+            moved = if is_backward {
+                cursor.prev()
+            } else {
+                cursor.next()
+            };
+        }
+        let error = moved.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
         assert!(error.to_string().contains("not in order"), "{error}");
+        // Every later move is an error, too.
+        assert!(cursor.next().is_err() && cursor.prev().is_err());
+        assert!(cursor.seek("a").is_err() && cursor.seek_to_last().is_err());
+        assert!(!cursor.is_valid());
     }
 }
 

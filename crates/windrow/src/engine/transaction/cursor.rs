@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use super::TransactionCore;
 use super::written::{Below, Own};
-use crate::base::{Moment, Result};
+use crate::base::{ErrorKind, Moment, Result};
 use crate::engine::{KeyspaceCore, StateCursor};
 use crate::merge_operator::{Chain, KeyspaceOperator};
 use crate::options::Isolation;
-use crate::read::merge::out_of_order;
+use crate::read::merge::{iteration_failed, out_of_order};
 use crate::read::visible::KeyRange;
 
 /// Where the cursor is.
@@ -122,6 +122,8 @@ pub(crate) struct TransactionCursor<'a> {
     operator: Arc<KeyspaceOperator>,
     expiry: Option<Moment>,
     passed: Option<Passed>,
+    /// Whether `base` has led back into a deleted range: every later move is an error.
+    is_out_of_order: bool,
 }
 
 impl<'a> TransactionCursor<'a> {
@@ -148,6 +150,7 @@ impl<'a> TransactionCursor<'a> {
             operator: keyspace.operator(),
             expiry: None,
             passed: None,
+            is_out_of_order: false,
         }
     }
 
@@ -206,7 +209,7 @@ impl<'a> TransactionCursor<'a> {
 
     /// Moves to the first entry; returns whether it exists.
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
-        self.leave();
+        self.leave()?;
         let found = self.base.seek_to_first()?;
         self.place_base(found, Direction::Forward);
         let lower = self.range.lower.clone();
@@ -220,7 +223,7 @@ impl<'a> TransactionCursor<'a> {
         if !self.range.is_above_lower(key) {
             return self.seek_to_first();
         }
-        self.leave();
+        self.leave()?;
         let found = self.base.seek(key)?;
         self.place_base(found, Direction::Forward);
         let lower = Bound::Included(key.into());
@@ -231,7 +234,7 @@ impl<'a> TransactionCursor<'a> {
 
     /// Moves to the last entry; returns whether it exists.
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
-        self.leave();
+        self.leave()?;
         let found = self.base.seek_to_last()?;
         self.place_base(found, Direction::Backward);
         let upper = self.range.upper.clone();
@@ -286,6 +289,7 @@ impl<'a> TransactionCursor<'a> {
 
     /// An exhausted cursor does not move; a failed cursor returns its error again.
     fn refuse_after_error(&mut self) -> Result<bool> {
+        self.check_order()?;
         // At the end of the keys, `base` may have stayed in a deleted range.
         if self.base.is_valid() {
             return Ok(false);
@@ -381,6 +385,7 @@ impl<'a> TransactionCursor<'a> {
             };
             // A table whose checksums are right may have its entries in any order, and the loop would not end.
             if found && is_within {
+                self.is_out_of_order = true;
                 return Err(out_of_order(key));
             }
             self.place_base(found, direction);
@@ -436,9 +441,22 @@ impl<'a> TransactionCursor<'a> {
     }
 
     /// Leaves the present position for one elsewhere.
-    fn leave(&mut self) {
+    ///
+    /// # Errors
+    /// As [`check_order`](Self::check_order).
+    fn leave(&mut self) -> Result<()> {
         self.shown = Shown::Nothing;
         self.report();
+        self.check_order()
+    }
+
+    /// # Errors
+    /// `Corruption` after `base` has led back.
+    fn check_order(&self) -> Result<()> {
+        if self.is_out_of_order {
+            return Err(iteration_failed(ErrorKind::Corruption));
+        }
+        Ok(())
     }
 
     /// Begins at `start`, after a seek in `direction`.
