@@ -262,7 +262,8 @@ impl ValueState {
         let through = self.referred_through();
         let mut relocated: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for table in self.relocations.values().map(|it| it.table) {
-            *relocated.entry(table.gc_output).or_default() += table.entries;
+            let entries = relocated.entry(table.gc_output).or_default();
+            *entries = entries.saturating_add(table.entries);
         }
         let files = self.files.values();
         let logs = files.filter(|it| it.kind != ValueFileKind::TransientLog);
@@ -385,7 +386,8 @@ impl ValueState {
         let complete = |file: &&ValueFileState| file.kind != ValueFileKind::OpenLog;
         let files = self.files.values().filter(complete);
         let lists = self.discard_lists.values().map(|list| list.length);
-        files.map(|file| file.file.end).sum::<u64>() + lists.sum::<u64>()
+        let bytes = files.map(|file| file.file.end).chain(lists);
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// All value files and discard lists, with their lengths.

@@ -200,16 +200,20 @@ impl Engine {
     pub(in crate::engine) fn file_bytes(&self) -> u64 {
         let bytes = |keyspace: &Arc<KeyspaceCore>| {
             let logs = keyspace.value_log.lock().bytes();
-            keyspace.state().version.file_bytes() + logs
+            let files = keyspace.state().version.file_bytes();
+            files.saturating_add(logs)
         };
         let keyspaces = self.keyspaces.load();
         // Under the lock of the catalog no value log is sealed, so each counts once.
         let files = self.catalog.with_state(|state| {
             let kept = state.changes.kept_logs.values();
-            let kept = kept.map(|log| log.length).sum::<u64>();
-            keyspaces.iter().map(bytes).sum::<u64>() + kept
+            let all = kept
+                .map(|log| log.length)
+                .chain(keyspaces.iter().map(bytes));
+            all.fold(0, u64::saturating_add)
         });
-        files + self.chain.bytes() + self.catalog.manifest_bytes()
+        let logs = self.chain.bytes() + self.catalog.manifest_bytes();
+        files.saturating_add(logs)
     }
 }
 
@@ -259,6 +263,8 @@ fn keyspace_stats(
     };
     let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
     let garbage = manifest.map(|manifest| &manifest.values.discard_lists);
+    let lists = garbage.into_iter().flat_map(BTreeMap::values);
+    let discard_list_bytes = lists.map(|list| list.length).fold(0, u64::saturating_add);
     let memtables = || state.memtables();
     let memtable_bytes: usize = memtables().map(|memtable| memtable.memory_bytes()).sum();
     KeyspaceStats {
@@ -274,7 +280,7 @@ fn keyspace_stats(
         transient_logs,
         value_logs,
         discard_lists: garbage.map_or(0, BTreeMap::len),
-        discard_list_bytes: garbage.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
+        discard_list_bytes,
         paused_tables,
         paused_value_logs,
     }

@@ -86,7 +86,14 @@ impl Inputs {
     }
 
     pub(super) fn entries(&self) -> u64 {
-        self.files().map(|file| file.meta.entries()).sum()
+        let counts = self.files().map(|file| file.meta.entries());
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// The bytes of their files.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = self.files().map(|file| file.meta.bytes());
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// The files of transient logs that the inputs refer to, and how much of each.

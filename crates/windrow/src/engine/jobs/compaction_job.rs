@@ -146,12 +146,16 @@ impl Engine {
             file.mark_obsolete();
         }
         counters::add(&self.counters.entries_expired, expired.entries);
+        let sum = |of: fn(&FileMeta) -> u64| {
+            let parts = files.iter().map(|file| of(&file.meta));
+            parts.fold(0, u64::saturating_add)
+        };
         self.observer.notify(|| Event::ExpiredFilesDropped {
             keyspace: keyspace.name().to_string(),
             level,
             files: files.len(),
-            bytes: files.iter().map(|file| file.meta.bytes()).sum(),
-            entries_dropped: files.iter().map(|file| file.meta.entries()).sum(),
+            bytes: sum(FileMeta::bytes),
+            entries_dropped: sum(FileMeta::entries),
         });
         Ok(())
     }
@@ -168,7 +172,7 @@ impl Engine {
             level: claim.level,
             purpose: inputs.purpose.name(),
             files: inputs.files().count(),
-            bytes: inputs.files().map(|file| file.meta.bytes()).sum(),
+            bytes: inputs.bytes(),
         };
         let _job = self.observer.begin_job(start, began);
         let mut references = ReferenceChanges::default();
@@ -248,7 +252,7 @@ impl Engine {
             // If this fails, the next read opens the table.
             drop(self.tables.open_grown(old.slot(), new.slot(), &new.meta));
         }
-        let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
+        let entries_read = inputs.entries();
         let appended = || written.grown.iter().filter_map(|file| file.segments.last());
         let appended_entries: u64 = appended().map(|segment| segment.entries).sum();
         let rewritten_entries: u64 = written.tables.iter().map(FileMeta::entries).sum();
@@ -360,8 +364,7 @@ impl Engine {
         };
         check_entries(merged.entries, inputs.entries())?;
         check_keys(&merged.written.tables, &merged.written.grown, claim)?;
-        let bytes_read = inputs.files().map(|file| file.meta.bytes()).sum();
-        Ok((merged, bytes_read))
+        Ok((merged, inputs.bytes()))
     }
 
     /// The first keys of the subcompactions after the first; none if there is only one.

@@ -268,10 +268,11 @@ impl Engine {
     /// Runs a claimed garbage collection.
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
+        let ends = job.victims.iter().map(|victim| victim.file.end);
         let began = Event::GarbageCollectionBegan {
             keyspace: keyspace.name().to_string(),
             files: job.victims.len(),
-            bytes: job.victims.iter().map(|victim| victim.file.end).sum(),
+            bytes: ends.fold(0, u64::saturating_add),
         };
         let _job = self.observer.begin_job(start, began);
         let wanted = || self.check_needed(keyspace);

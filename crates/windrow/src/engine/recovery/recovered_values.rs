@@ -153,7 +153,7 @@ impl<'a> RecoveredValues<'a> {
         log.file.length = pointer.offset + pointer.record_bytes;
         log.file.end = log.file.length;
         log.file.entries += 1;
-        log.file.value_bytes += pointer.value_bytes;
+        log.file.value_bytes = log.file.value_bytes.saturating_add(pointer.value_bytes);
         log.last_sequence = sequence;
         if is_durable {
             log.in_doubt.clear();

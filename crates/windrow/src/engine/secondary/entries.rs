@@ -192,7 +192,7 @@ impl Entries<'_> {
         read.file.length = pointer.offset + pointer.record_bytes;
         read.file.end = read.file.length;
         read.file.entries += 1;
-        read.file.value_bytes += pointer.value_bytes;
+        read.file.value_bytes = read.file.value_bytes.saturating_add(pointer.value_bytes);
         read.last_sequence = entry.sequence;
         self.value_logs.insert(pointer.file, read);
         Ok(())
