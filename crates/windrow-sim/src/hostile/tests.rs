@@ -60,7 +60,7 @@ fn disk_with(files: &Files) -> SimDisk {
     disk
 }
 
-/// Otherwise a batch of a few kilobytes makes an open read a value again and again.
+/// Otherwise a batch of a few kilobytes makes an open, a secondary or a repair read a value again and again.
 #[test]
 fn entries_that_point_to_one_value_are_refused_before_they_are_read() {
     const TIMES: u64 = 2000;
@@ -91,6 +91,19 @@ fn entries_that_point_to_one_value_are_refused_before_they_are_read() {
     assert!(error.to_string().contains("does not follow"), "{error}");
     let reads = disk.operations(OperationKind::Read);
     assert!(reads < 200, "{reads}");
+
+    let disk = disk_with(&files);
+    disk.set_faults([]);
+    let error = Db::open_secondary(FOLDER, options(&disk)).unwrap_err();
+    assert!(error.to_string().contains("does not follow"), "{error}");
+    let reads = disk.operations(OperationKind::Read);
+    assert!(reads < 200, "{reads}");
+
+    let disk = disk_with(&files);
+    disk.set_faults([]);
+    Db::repair(FOLDER, "/data/new", &options(&disk)).unwrap();
+    let reads = disk.operations(OperationKind::Read);
+    assert!(reads < 1000, "{reads}");
 }
 
 /// Otherwise the flush panicked, after its edit was durable.

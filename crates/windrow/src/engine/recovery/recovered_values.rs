@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::replay::Target;
+use super::value_order::{ValueOrder, misplaced};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
 use crate::engine::KeyspaceCore;
 use crate::log::batch::Entry;
@@ -38,9 +39,7 @@ pub(super) struct RecoveredValues<'a> {
     keyspaces: &'a [Arc<KeyspaceCore>],
     logs: BTreeMap<FileNumber, OpenLog>,
     values: ValueReadBuffers,
-    /// Where the last record ends that an entry points to, by value log. Each record belongs to one entry, in their order, so a
-    /// replay reads each log at most once.
-    ends: BTreeMap<FileNumber, u64>,
+    order: ValueOrder,
 }
 
 impl<'a> RecoveredValues<'a> {
@@ -73,7 +72,7 @@ impl<'a> RecoveredValues<'a> {
                 &Arc::default(),
                 u64::MAX,
             ),
-            ends: BTreeMap::new(),
+            order: ValueOrder::default(),
         }
     }
 
@@ -165,16 +164,6 @@ impl<'a> RecoveredValues<'a> {
     }
 }
 
-fn misplaced(pointer: &ValuePointer) -> Error {
-    let what =
-        "the write-ahead log points to a value that does not follow those of earlier entries";
-    Error::corruption(
-        &FileName::Values(pointer.file).to_string(),
-        pointer.offset,
-        what,
-    )
-}
-
 fn unknown_keyspace(id: KeyspaceId) -> Error {
     Error::new(
         ErrorKind::Corruption,
@@ -199,11 +188,7 @@ impl Target for RecoveredValues<'_> {
         }
         let pointer = decode(pointer)?;
         let file = self.file(entry.keyspace, &pointer)?;
-        let end = self.ends.entry(pointer.file).or_default();
-        if pointer.offset < *end {
-            return Err(misplaced(&pointer));
-        }
-        *end = pointer.offset + pointer.record_bytes;
+        self.order.pass(&pointer)?;
         match self.values.read(&file, entry.key, &pointer) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),

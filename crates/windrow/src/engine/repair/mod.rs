@@ -35,6 +35,7 @@ use std::sync::Arc;
 use super::admin::checkpoint::check_outside;
 use super::commit::expiring::Lifetime;
 use super::recovery::folder::{self, LOCK};
+use super::recovery::value_order::ValueOrder;
 use super::{Access, Engine, Handle};
 use crate::base::key::NUMBER_MAX;
 use crate::base::{
@@ -43,6 +44,7 @@ use crate::base::{
 use crate::log::batch::Entry;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record, put_mark, remove_mark};
 use crate::options::Options;
+use crate::value::ValuePointer;
 use crate::vfs::{LockGuard, Vfs};
 use logs::{Folder, Logs};
 use names::Names;
@@ -79,6 +81,7 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         report.lose(loss);
     }
     let values = OldValues::new(options, from.to_owned(), &survey);
+    let mut order = ValueOrder::default();
     let mut has_value = |entry: &Entry<'_>| -> Result<bool> {
         let Some(pointer) = entry.log_pointer() else {
             return Ok(true);
@@ -89,6 +92,10 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
         }
         if survey.has_lost_file(pointer) {
             return Ok(true); // It was there, so history goes on. The merge reports the value.
+        }
+        let place = ValuePointer::decode(pointer).ok();
+        if place.is_none_or(|place| order.pass(&place).is_err()) {
+            return Ok(false);
         }
         match values.read(entry.keyspace, entry.key, pointer, &mut Vec::new()) {
             Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),

@@ -16,6 +16,7 @@ use crate::base::{
     Cursor as _, Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer,
 };
 use crate::engine::recovery::replay::Target;
+use crate::engine::recovery::value_order::{ValueOrder, misplaced};
 use crate::log::batch::{self, Entry};
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, ValueFileKind, ValueFileState, Version};
@@ -117,6 +118,7 @@ pub(super) struct Values {
     directory: PathBuf,
     buffers: ValueReadBuffers,
     lengths: BTreeMap<FileNumber, u64>,
+    order: ValueOrder,
 }
 
 impl Values {
@@ -127,7 +129,13 @@ impl Values {
             directory: of().1,
             buffers: ValueReadBuffers::new(of().0, of().1, &Arc::default(), u64::MAX),
             lengths: BTreeMap::new(),
+            order: ValueOrder::default(),
         }
+    }
+
+    /// Forgets which values were read, before a record is read again.
+    pub(super) fn read_again(&mut self) {
+        self.order = ValueOrder::default();
     }
 
     fn is_sound(
@@ -136,6 +144,7 @@ impl Values {
         key: &[u8],
         pointer: &ValuePointer,
     ) -> Result<bool> {
+        self.order.pass(pointer)?;
         match self.buffers.read(file, key, pointer) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),
@@ -183,11 +192,7 @@ impl Entries<'_> {
         };
         let mut read = read_value_log(log, keyspace.flushed, self.value_logs);
         if pointer.offset != read.file.length {
-            return Err(Error::corruption(
-                &FileName::Values(pointer.file).to_string(),
-                pointer.offset,
-                "the write-ahead log points to a value that does not follow those of earlier entries",
-            ));
+            return Err(misplaced(pointer));
         }
         read.file.length = pointer.offset + pointer.record_bytes;
         read.file.end = read.file.length;

@@ -403,6 +403,7 @@ impl Follower {
                     }
                     Some((offset, Outcome::NeedsManifest)) => {
                         self.return_to(offset);
+                        values.read_again();
                         if !self.follow_manifest()? {
                             return Err(self.unknown(number, offset));
                         }
