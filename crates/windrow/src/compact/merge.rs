@@ -133,7 +133,9 @@ pub(crate) fn merge<'a>(
     merge.finish()
 }
 
-/// The error of a table whose checksums are right and whose entries do not ascend: nothing may be written in their order.
+/// The error of a table whose checksums are right and whose entries do not ascend: nothing may be written in their order. The
+/// writer of a table refuses such entries, too, but it does not see those that the merge drops. What is decided about an
+/// entry (whether a newer version hides it, whether deeper levels hold its key) is right only in ascending order.
 #[cold]
 fn out_of_order() -> Error {
     let what =
