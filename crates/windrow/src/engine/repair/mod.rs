@@ -59,7 +59,7 @@ use values::OldValues;
 const SORT_BYTES_MAX: usize = 64 << 20;
 
 /// The most keyspaces that a repair makes because entries of logs alone name them: so many, and one for each
-/// [`LOG_BYTES_PER_KEYSPACE`] of sound records. Each takes some kilobytes of memory, and an entry of a few bytes is enough to name
+/// [`LOG_BYTES_PER_KEYSPACE`] of sound records. Each takes about 40 KiB of memory, and an entry of a few bytes is enough to name
 /// one. The entries of the others are lost. A keyspace that a table names has no bound: the table has more bytes.
 const LOG_KEYSPACES_MAX: u64 = 1000;
 
@@ -136,7 +136,7 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
     let known = survey.state.keyspaces.iter();
     let mut names = Names::new(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
     for &id in &ids {
-        names.add(id, format!("keyspace-{id}"));
+        names.add(id, &format!("keyspace-{id}"));
     }
     name_untagged(&mut unnamed, survey.state.last_keyspace, &mut names);
     let names = names.into_map();

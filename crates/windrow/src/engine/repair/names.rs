@@ -24,11 +24,11 @@ impl Names {
     }
 
     /// Names keyspace `id`, if it has no name: `wanted`, or else a name that begins with it and is free (I1).
-    pub(super) fn add(&mut self, id: KeyspaceId, wanted: String) {
+    pub(super) fn add(&mut self, id: KeyspaceId, wanted: &str) {
         if self.by_id.contains_key(&id) {
             return;
         }
-        let mut name = wanted.clone();
+        let mut name = wanted.to_owned();
         let mut number = 1_u64;
         while self.used.contains(&name) {
             number += 1;
@@ -58,7 +58,7 @@ mod tests {
         let known = (KeyspaceId(7), "table-9-3".to_owned());
         let mut names = Names::new(std::iter::once(known));
         for id in [1, 2, 3, 1] {
-            names.add(KeyspaceId(id), "table-9".to_owned());
+            names.add(KeyspaceId(id), "table-9");
         }
         assert_eq!(names.last(), KeyspaceId(7));
         let named: Vec<String> = names.into_map().into_values().collect();

@@ -133,7 +133,7 @@ pub(super) fn name_untagged(segments: &mut [UnnamedSegment], last: KeyspaceId, n
             continue;
         };
         last = KeyspaceId(last.0.saturating_add(1));
-        names.add(last, format!("table-{}", first.table));
+        names.add(last, &format!("table-{}", first.table));
         untagged.for_each(|segment| segment.keyspace = Some(last));
     }
 }

@@ -181,7 +181,7 @@ fn tables_of_more_keyspaces_than_logs_may_name_are_kept() {
     }
     let report = repair(&from, &to, &options).unwrap();
     assert_eq!(report.manifest, ManifestUse::Missing);
-    assert_eq!(report.keyspaces.len(), 3 + LOG_KEYSPACES_MAX as usize);
+    assert_eq!(report.keyspaces.len() as u64, 3 + LOG_KEYSPACES_MAX);
     assert!(
         report
             .keyspaces
