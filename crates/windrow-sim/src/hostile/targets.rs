@@ -466,7 +466,12 @@ fn entries_of<T>(read: Vec<Result<T>>) -> Option<Vec<T>> {
 
 /// Writes to all keyspaces of `db`, and lets all jobs run that follow.
 fn write(db: &Db, runtime: &SteppedRuntime) {
-    accepted(db.scrub(&Scrub::default()));
+    if let Some(report) = accepted(db.scrub(&Scrub::default())) {
+        // The engine catches the panic of a check, and leaves its file out.
+        for error in &report.left_out {
+            check_refusal(error);
+        }
+    }
     for name in db.keyspace_names() {
         let Some(keyspace) = accepted(db.existing_keyspace(&name)).flatten() else {
             continue;
