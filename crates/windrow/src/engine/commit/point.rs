@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::gate::Passage;
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, Shared};
 use crate::base::{Error, Result, SequenceNumber};
 use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::ingestion::Claims;
@@ -40,7 +40,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub(in crate::engine) struct Point {
     /// The newest sequence number that it has.
     through: SequenceNumber,
-    keyspaces: Arc<Vec<Arc<KeyspaceCore>>>,
+    keyspaces: Shared<Vec<Arc<KeyspaceCore>>>,
     // Released in this order: who gets the gate then finds the flushes free.
     _flushes: Claims<'static>,
     _creating: Passage,
