@@ -17,7 +17,7 @@ use windrow_bench::parse_bytes;
 
 pub(crate) use self::archive::{ArchiveArgs, archive};
 use self::progress::{Bars, with_bars};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, of_error};
 use crate::output::Output;
 use crate::store;
 use crate::tables::{plain_table, plural, right};
@@ -236,19 +236,27 @@ pub(crate) fn list(args: &BackupsArgs, output: &mut Output) -> Result<Outcome> {
     if table.row_count() > 0 {
         output.line(table)?;
     }
-    let damaged: Vec<&Error> = listed
-        .iter()
-        .filter_map(|it| it.backup.as_ref().err())
+    let mut errors: Vec<Error> = listed
+        .into_iter()
+        .filter_map(|it| it.backup.err())
         .collect();
-    for error in &damaged {
+    for error in &errors {
         output.line(error)?;
     }
-    let is_whole = list_reachable(&backups, output)?;
-    Ok(if damaged.is_empty() && is_whole {
+    errors.extend(list_reachable(&backups, output)?);
+    Ok(outcome_of(&errors))
+}
+
+/// Damage says more than what could not be read.
+fn outcome_of(errors: &[Error]) -> Outcome {
+    let mut outcomes = errors.iter().map(of_error);
+    if errors.is_empty() {
         Outcome::Done
-    } else {
+    } else if outcomes.any(|it| it == Outcome::Damaged) {
         Outcome::Damaged
-    })
+    } else {
+        Outcome::Failed
+    }
 }
 
 fn object(listed: &ListedBackup) -> Value {
@@ -265,8 +273,8 @@ fn object(listed: &ListedBackup) -> Value {
     }
 }
 
-/// Prints which states each backup reaches. Returns whether all of the archive can be used.
-fn list_reachable(backups: &Backups, output: &mut Output) -> Result<bool> {
+/// Prints which states each backup reaches, and what of the archive cannot be used. Returns that.
+fn list_reachable(backups: &Backups, output: &mut Output) -> Result<Vec<Error>> {
     let reachable = backups.reachable()?;
     let mut table = plain_table();
     table.set_header(["backup", "sequence numbers", "archived until"]);
@@ -287,7 +295,7 @@ fn list_reachable(backups: &Backups, output: &mut Output) -> Result<bool> {
         output.object(&json!({ "archive_damage": error.to_string() }))?;
         output.line(error)?;
     }
-    Ok(reachable.damage.is_empty())
+    Ok(reachable.damage)
 }
 
 fn reachable_row(states: &ReachableStates) -> [Cell; 3] {

@@ -89,14 +89,11 @@ fn show(lines: &[String], output: &mut Output) -> Result<()> {
 fn read_old(folder: &Path, lines: &mut Vec<String>) -> Result<()> {
     let path = folder.join(OLD_LOG);
     let mut rest = Vec::new();
-    let mut read = || -> io::Result<()> {
-        if let Some(mut file) = open(&path)? {
-            read_lines(&mut file, &mut rest, lines)?;
-            lines.extend(cleaned(&rest));
-        }
-        Ok(())
-    };
-    read().map_err(|error| Error::io("read", &path, error))
+    if let Some(mut file) = LogFile::open(&path)? {
+        file.read_lines(&mut rest, lines)?;
+        lines.extend(cleaned(&rest));
+    }
+    Ok(())
 }
 
 /// Reads the log as it grows.
@@ -118,26 +115,21 @@ impl Reader {
 
     /// Adds the lines that are new.
     fn read(&mut self, lines: &mut Vec<String>) -> Result<()> {
-        self.read_new(lines)
-            .map_err(|error| Error::io("read", &self.path, error))
-    }
-
-    fn read_new(&mut self, lines: &mut Vec<String>) -> io::Result<()> {
         if self.file.is_none() {
-            self.file = open(&self.path)?;
+            self.file = LogFile::open(&self.path)?;
         }
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        read_lines(file, &mut self.rest, lines)?;
+        file.read_lines(&mut self.rest, lines)?;
         // A shorter file of that name is the next one.
-        let Some(mut present) = open(&self.path)? else {
+        let Some(mut present) = LogFile::open(&self.path)? else {
             return Ok(());
         };
-        if present.file.length()? < file.file.length()? {
-            read_lines(file, &mut self.rest, lines)?;
+        if present.length()? < file.length()? {
+            file.read_lines(&mut self.rest, lines)?;
             lines.extend(cleaned(&std::mem::take(&mut self.rest)));
-            read_lines(&mut present, &mut self.rest, lines)?;
+            present.read_lines(&mut self.rest, lines)?;
             self.file = Some(present);
         }
         Ok(())
@@ -147,34 +139,48 @@ impl Reader {
 /// A file of the log, and how far it is read.
 struct LogFile {
     file: Arc<dyn vfs::File>,
+    path: PathBuf,
     place: u64,
 }
 
-/// Opens a file of the log, if it is there.
-fn open(path: &Path) -> io::Result<Option<LogFile>> {
-    let files = store::files(path).map_err(io::Error::other)?;
-    match files.open(path, OpenMode::Read) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        outcome => outcome.map(|file| Some(LogFile { file, place: 0 })),
-    }
-}
-
-/// Adds the lines that are complete to `lines`. The last one waits in `rest` for its end.
-fn read_lines(file: &mut LogFile, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> io::Result<()> {
-    let mut buffer = [0; 8 << 10];
-    loop {
-        let count = vfs::read_up_to_end_at(&*file.file, &mut buffer, file.place)?;
-        rest.extend(&buffer[..count]);
-        file.place += count as u64;
-        if count < buffer.len() {
-            break;
+impl LogFile {
+    /// Opens the file `path`, if it is there.
+    fn open(path: &Path) -> Result<Option<Self>> {
+        let opened = store::files(path)?.open(path, OpenMode::Read);
+        if matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
         }
+        let file = opened.map_err(|error| Error::io("open", path, error))?;
+        Ok(Some(Self {
+            file,
+            path: path.to_owned(),
+            place: 0,
+        }))
     }
-    if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
-        let complete: Vec<u8> = rest.drain(..=end).collect();
-        lines.extend(complete.split(|byte| *byte == b'\n').filter_map(cleaned));
+
+    fn length(&self) -> Result<u64> {
+        let length = self.file.length();
+        length.map_err(|error| Error::io("read the length of", &self.path, error))
     }
-    Ok(())
+
+    /// Adds the lines that are complete to `lines`. The last one waits in `rest` for its end.
+    fn read_lines(&mut self, rest: &mut Vec<u8>, lines: &mut Vec<String>) -> Result<()> {
+        let mut buffer = [0; 8 << 10];
+        loop {
+            let count = vfs::read_up_to_end_at(&*self.file, &mut buffer, self.place)
+                .map_err(|error| Error::io("read", &self.path, error))?;
+            rest.extend(&buffer[..count]);
+            self.place += count as u64;
+            if count < buffer.len() {
+                break;
+            }
+        }
+        if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
+            let complete: Vec<u8> = rest.drain(..=end).collect();
+            lines.extend(complete.split(|byte| *byte == b'\n').filter_map(cleaned));
+        }
+        Ok(())
+    }
 }
 
 /// A line without the zeros and other bytes that a crash leaves; `None` if nothing is left.

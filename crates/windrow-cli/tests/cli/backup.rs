@@ -181,6 +181,23 @@ fn a_scrub_names_the_newest_backup_that_has_a_damaged_table_whole() {
     assert_eq!(json(&windrow(&folder, &named))["sound"], true);
 }
 
+/// Nobody knows whether it is damaged.
+#[test]
+fn a_backup_that_cannot_be_read_ends_with_two() {
+    let folder = start();
+    let manifest = folder.path().join("store/shop/000002.backup");
+    fs::remove_file(&manifest).unwrap();
+    fs::create_dir(&manifest).unwrap();
+    let output = windrow(&folder, &["backups", "store/shop"]);
+    assert_eq!(code(&output), 2);
+    let table = str::from_utf8(&output.stdout).unwrap();
+    assert!(table.contains("000002.backup"), "{table}");
+    let listed = listed(&folder);
+    assert_eq!(listed.len(), 2);
+    assert_eq!(listed[0]["backup"], 1);
+    assert!(listed[0]["sequence"].is_u64());
+}
+
 #[test]
 fn wrong_requests_create_nothing() {
     let folder = start();

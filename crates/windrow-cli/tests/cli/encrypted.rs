@@ -104,8 +104,9 @@ fn what_is_encrypted_is_no_damage_without_keys() {
     done(&with_keys(&["checkpoint", "db", "copy"]));
     // Its manifest says that it is encrypted.
     fs::remove_file(folder.path().join("copy/CURRENT")).unwrap();
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 14] = [
         &["get", "db", "key"],
+        &["log", "db"],
         &["put", "db", "key", "another"],
         &["put", "copy", "key", "another"],
         &["verify", "db"],

@@ -216,7 +216,8 @@ impl Backups {
         )
     }
 
-    /// The states that a restore reaches from each backup, and what of the archive cannot be used. It reads no changes.
+    /// The states that a restore reaches from each backup, and what of the archive cannot be used. It reads no changes. A backup
+    /// that cannot be used has no states here: [`list`](Self::list) says why.
     ///
     /// # Errors
     /// `Io`.

@@ -50,20 +50,31 @@ fn a_restored_database_has_a_history_of_its_own() {
     let other = insert(&other_db, 10..15, "other");
     other_db.archive(&backups).unwrap();
     // The first one goes on, and so does the second.
-    let one_later = insert(&db, 20..23, "one");
+    let later = insert(&db, 20..23, "one");
     db.archive(&backups).unwrap();
     let other_later = insert(&other_db, 20..23, "other");
     other_db.archive(&backups).unwrap();
     assert!(backups.verify(None).unwrap().is_sound());
     check_states(&disk, &backups, &early.into_iter().take(2).collect());
-    for (from, states) in [(1, [one, one_later]), (2, [other, other_later])] {
-        for states in &states {
+    for (from, states) in [(1, [&one, &later]), (2, [&other, &other_later])] {
+        for states in states {
             check_from(&disk, &backups, from, states);
             for sequence in states.keys() {
                 let restored = backups.restore_to(RestoreTo::Sequence(*sequence), None, RESTORED);
                 assert_eq!(kind(restored), ErrorKind::InvalidArgument);
             }
         }
+    }
+    // A backup that cannot be used may still be the one that is meant.
+    let lost = format!("{BACKUPS}/000002.backup");
+    disk.edit(|image| image.flip(&lost, 30, 1)).unwrap();
+    for (&sequence, state) in &later {
+        let to = RestoreTo::Sequence(sequence);
+        let error = backups.restore_to(to, None, RESTORED).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains("000002.backup"), "{error}");
+        let found = restored(&disk, &backups, to, Some(1)).unwrap();
+        assert!(found == (sequence, state.clone()), "{sequence}");
     }
 }
 

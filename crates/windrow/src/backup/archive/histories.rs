@@ -103,6 +103,14 @@ impl Histories {
         Ok(&behind[..gap.map_or(behind.len(), |at| at + 1)])
     }
 
+    /// Whether another history than that of `base` has a change `sequence`, or a later one. A backup that cannot be used may lead
+    /// there.
+    pub(crate) fn others_have(&self, base: Base, sequence: SequenceNumber) -> bool {
+        let own = base.binding.map(|binding| binding.history);
+        let mut others = self.0.iter().filter(|(history, _)| Some(**history) != own);
+        others.any(|(_, all)| all.last().is_some_and(|name| name.last >= sequence))
+    }
+
     /// What is wrong with the order of the stretches that `bases` need, without a look into them (I2 of the archive). An
     /// interrupted purge may have left some of the others.
     pub(crate) fn faults(&self, bases: &[Base]) -> Vec<Error> {
@@ -260,12 +268,11 @@ fn reachable(
     ranges
 }
 
-/// The states that the backups of `store` reach.
+/// The states that the backups of `store` reach. A backup that cannot be used has none.
 pub(crate) fn list(store: &dyn BackupStore) -> Result<Reachable> {
     let objects = Objects::list(store)?;
     let histories = Histories::new(&objects);
-    let (bases, mut unusable) = bases(store, &objects);
-    check_read(&mut unusable)?;
+    let (bases, _) = bases(store, &objects);
     let mut damage = histories.faults(&bases);
     let mut stretches: BTreeMap<StretchName, Stretch> = BTreeMap::new();
     for &name in &objects.stretches {

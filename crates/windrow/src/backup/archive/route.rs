@@ -1,7 +1,7 @@
 //! The way to a state: a backup, and the changes behind it.
 //!
-//! 1. Find the newest backup at or before the state, of the only history that has it. A backup that cannot be read may be that
-//!    one, so it is an error unless another one is named or gives exactly the state.
+//! 1. Find the newest backup at or before the state, of the only history that has it. A backup that cannot be used may be that
+//!    one, or another history may have the state by it. So it is an error, unless a backup is named or no such history is known.
 //! 2. Take the stretches from the place of its binding up to the state, without a gap.
 //! 3. Refuse a state that no changes lead to, as behind a bulk load.
 //! 4. Compare the records up to the backup with those that its database had: the backup of a database that has parted from
@@ -87,11 +87,15 @@ pub(crate) fn find(
     });
     let (base, to) = match to {
         RestoreTo::Sequence(sequence) => {
-            let found = base_of_sequence(&histories, &possible, sequence);
-            let base = found.map_err(|error| match (error.kind(), unusable) {
-                (ErrorKind::NotFound, Some(unusable)) => unusable,
-                _ => error,
-            })?;
+            let base = match (base_of_sequence(&histories, &possible, sequence), unusable) {
+                (Err(error), Some(unusable)) if error.kind() == ErrorKind::NotFound => {
+                    return Err(unusable);
+                }
+                (Ok(base), Some(unusable)) if histories.others_have(base, sequence) => {
+                    return Err(unusable);
+                }
+                (found, _) => found?,
+            };
             (base, sequence)
         }
         RestoreTo::Time(time) => {

@@ -63,8 +63,8 @@ const SORT_BYTES_MAX: usize = 64 << 20;
 /// one. The entries of the others are lost. A keyspace that a table names has no bound: the table has more bytes.
 const LOG_KEYSPACES_MAX: u64 = 1000;
 
-/// How many bytes of records stand for one more keyspace.
-const LOG_BYTES_PER_KEYSPACE: u64 = 64;
+/// How many bytes of records stand for one more keyspace: its memory is about three times that.
+const LOG_BYTES_PER_KEYSPACE: u64 = 16 << 10;
 
 /// Writes all that is provably sound of the database in `from` to a new one in `to`.
 pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<RepairReport> {

@@ -138,12 +138,16 @@ fn keyspaces_that_logs_alone_name_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
     let mut payload = Vec::new();
-    batch::put_count(&mut payload, COUNT);
+    batch::put_count(&mut payload, COUNT + 1);
     for id in 1..=COUNT {
         batch::put_entry(&mut payload, KeyspaceId(id), Kind::Value, b"k", b"v");
     }
+    // Bytes stand for three more, which the first keyspaces have used.
+    let value = vec![0; usize::try_from(3 * LOG_BYTES_PER_KEYSPACE).unwrap()];
+    batch::put_entry(&mut payload, KeyspaceId(1), Kind::Value, b"k", &value);
     // The header and the head of the record have some bytes, too.
     let by_bytes = payload.len() as u64 / LOG_BYTES_PER_KEYSPACE;
+    assert!(by_bytes >= 3);
     folder_with_log(&from, [payload]).unwrap();
     let report = repair(&from, &to, &Options::default()).unwrap();
     let made = report.keyspaces.len() as u64;
