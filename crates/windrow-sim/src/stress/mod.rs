@@ -11,6 +11,7 @@ pub mod damage;
 pub mod faults;
 pub mod hostile;
 pub mod kill;
+mod lanes;
 pub mod metamorphic;
 pub mod quota;
 mod seeds;

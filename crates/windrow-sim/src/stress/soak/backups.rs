@@ -5,10 +5,10 @@
 //! Concurrency: each store has one process; a restore goes to a folder of its own.
 
 use super::child::{Event, Report, Stage, options, unless_full};
-use super::content::{Counts, Model};
 use super::readers;
 use crate::Random;
 use crate::session::verify;
+use crate::stress::lanes::{Counts, Model};
 use std::path::Path;
 use std::time::Duration;
 use windrow::backup::{Backups, Purge, RestoreTo};

@@ -5,8 +5,8 @@
 //!
 //! Concurrency: the threads of a child share a [`Stage`]; one more thread hears the parent.
 
-use super::content::{Counts, KEYSPACES, LANES, SEPARATOR};
 use super::full_disk::Space;
+use crate::stress::lanes::{Counts, KEYSPACES, LANES, with_lists};
 use crate::{Random, combine};
 use clap::{Args, ValueEnum};
 use std::io::{self, Read, Write};
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use windrow::operators::Append;
 use windrow::runtime::{Runtime, Threads};
 use windrow::vfs::{self, File, OpenMode, OsVfs, Vfs};
 use windrow::{ErrorKind, Options, Result};
@@ -385,7 +384,5 @@ pub(super) fn options() -> Options {
     options.keyspace.size_ratio = 4.0;
     options.keyspace.block_bytes = 1 << 10;
     options.keyspace.max_space_amp = 1.4;
-    KEYSPACES.into_iter().fold(options, |options, name| {
-        options.with_merge_operator(name, Arc::new(Append::new(SEPARATOR)))
-    })
+    with_lists(options)
 }

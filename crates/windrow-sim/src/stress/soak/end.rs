@@ -1,10 +1,10 @@
 //! The end of the soak: nobody is killed any more, and everything must be equal.
 
 use super::child::{Role, db_folder, options, removed};
-use super::content::{Counts, Model};
 use super::process::Process;
 use super::{LATE, Slot, Soak, TICK, backups, replica};
 use crate::session::verify;
+use crate::stress::lanes::{Counts, Model};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;

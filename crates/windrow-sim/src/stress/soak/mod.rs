@@ -2,7 +2,7 @@
 //!
 //! A writer, two secondaries, a process that makes backups and one that keeps a replica by the change feed run beside each
 //! other. This process kills each of them at random times and starts it again, and lets the disk of the writer be full now
-//! and then. All compare what they see with a model that the seed fixes (`content`). In the end nobody is killed any more, and
+//! and then. All compare what they see with a model that the seed fixes (`lanes`). In the end nobody is killed any more, and
 //! the database, both secondaries, the newest backup, the newest archived state and the replica must be equal, and the
 //! folder must have no file that nobody needs.
 //!
@@ -13,7 +13,6 @@
 
 mod backups;
 mod child;
-mod content;
 mod end;
 mod full_disk;
 mod process;
@@ -23,11 +22,11 @@ mod writer;
 
 pub use child::{Child, Event, Role};
 
+use super::lanes::Counts;
 use super::write_counts;
 use crate::Random;
 use child::{Acknowledged, Report, Stage};
 use clap::Args;
-use content::Counts;
 use process::Process;
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -3,10 +3,10 @@
 //! Concurrency: one thread, and that of the secondary, which catches up by itself.
 
 use super::child::{Event, Report, Stage, options};
-use super::content::{Counts, KEYSPACES, Model};
 use crate::Random;
 use crate::model::{Contents, Entries};
 use crate::session::verify;
+use crate::stress::lanes::{Counts, KEYSPACES, Model};
 use std::time::Duration;
 use windrow::runtime::Runtime;
 use windrow::{Db, ErrorKind, Result, Secondary};

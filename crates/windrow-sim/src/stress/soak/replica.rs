@@ -8,8 +8,8 @@
 //! Concurrency: one thread on each side.
 
 use super::child::{Event, Report, Stage, options, unless_full};
-use super::content::{Counts, KEYSPACES, Model, marked};
 use super::readers;
+use crate::stress::lanes::{Counts, KEYSPACES, Model, marked};
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;

@@ -5,10 +5,10 @@
 //! Concurrency: each thread has its own work; the lanes share how many of their batches are acknowledged.
 
 use super::child::{Event, Report, Stage, options, unless_full};
-use super::content::{Counts, KEYSPACES, LANES, Model, Planned, add_mark};
 use super::full_disk::FullDisk;
 use super::{backups, replica};
 use crate::session::verify;
+use crate::stress::lanes::{Counts, KEYSPACES, LANES, Model, Planned, add_mark};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! What the soak writes, and what a database must contain after it.
+//! What the kill test and the soak write, and what a database must contain after it.
 //!
 //! Two lanes write, each to keys of its own in both keyspaces. The seed, the lane and the number of a batch fix the batch. So
 //! the numbers of batches of both lanes fix the contents, and any process computes them.
@@ -17,18 +17,27 @@ use crate::model::{Contents, Entries, differences};
 use crate::{Random, combine};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use windrow::{Batch, Db, Durability, Keyspace, Result, Snapshot};
+use std::sync::Arc;
+use windrow::operators::Append;
+use windrow::{Batch, Db, Durability, Keyspace, Options, Result, Snapshot};
 
 pub(super) const LANES: usize = 2;
 pub(super) const KEYSPACES: [&str; 2] = ["left", "right"];
 /// Between two operands of a list.
-pub(super) const SEPARATOR: &str = ",";
+const SEPARATOR: &str = ",";
 /// The prefix of the marks' keys, behind all others.
 const MARK: &[u8] = b"~mark";
 /// The plain keys of a lane in a keyspace.
 const KEYS: u64 = 1500;
 /// The lists of a lane in a keyspace.
 const LISTS: u64 = 40;
+
+/// `options` with what the lists of both keyspaces need.
+pub(super) fn with_lists(options: Options) -> Options {
+    KEYSPACES.into_iter().fold(options, |options, name| {
+        options.with_merge_operator(name, Arc::new(Append::new(SEPARATOR)))
+    })
+}
 
 /// The number of batches of each lane.
 pub(super) type Counts = [u64; LANES];
