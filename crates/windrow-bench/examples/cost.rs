@@ -5,6 +5,9 @@
 //! without the operation itself, and divides the difference. The result therefore does not include the open of the
 //! database, the first verification of its blocks, and the making of keys. It includes the background work of an
 //! operation. Lookups in new blocks are counted alone, without background work.
+//!
+//! `--check` compares with a recorded budget, and fails if an operation takes more. Counts of the profile of tests, in which the
+//! assertions count as well, have a budget of their own: so tests can check it without a build for release.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
@@ -47,6 +50,9 @@ struct Args {
     /// Keeps callgrind's output in this file, for the instructions of each function.
     #[arg(long)]
     keep: Option<PathBuf>,
+    /// Counts few operations, and fails if one takes more instructions than its recorded budget.
+    #[arg(long, conflicts_with_all = ["entries", "repeat"])]
+    check: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -65,11 +71,28 @@ enum Operation {
     Next,
     /// A step forward, with reads of key and value.
     NextValue,
+    /// A step backward.
+    Prev,
     /// The first lookup in a block that this process has written.
     FirstGet,
     /// The second lookup in such a block, of another key.
     SecondGet,
 }
+
+/// The number of entries and of repetitions under `--check`.
+const CHECKED: u64 = 20_000;
+
+/// The most instructions of an operation under `--check`, in the profile of tests and for release: what was counted when it was
+/// recorded, and a tenth for what compilers inline.
+const BUDGET: [(Operation, [u64; 2]); 7] = [
+    (Operation::Put, [0, 0]),
+    (Operation::Get, [0, 0]),
+    (Operation::GetAbsent, [0, 0]),
+    (Operation::Seek, [0, 0]),
+    (Operation::Next, [0, 0]),
+    (Operation::NextValue, [0, 0]),
+    (Operation::Prev, [0, 0]),
+];
 
 /// A block has fewer entries of these sizes.
 const ENTRIES_PER_BLOCK: usize = 40;
@@ -111,14 +134,18 @@ impl Operation {
             while is_valid {
                 is_valid = cursor.next()?;
             }
-            cursor.seek_to_first()?;
+            if self == Self::Prev {
+                cursor.seek_to_last()?;
+            } else {
+                cursor.seek_to_first()?;
+            }
         }
         let mut found = false;
         for step in 0..repeat {
             let index = data.random_index(0, step);
             match self {
                 Self::GetAbsent => data.missing_key(index, &mut key),
-                Self::Next | Self::NextValue | Self::FirstGet | Self::SecondGet => {}
+                Self::Next | Self::NextValue | Self::Prev | Self::FirstGet | Self::SecondGet => {}
                 _ => data.key(index, &mut key),
             }
             if self == Self::Put {
@@ -135,6 +162,7 @@ impl Operation {
                 }
                 Self::Seek => found ^= cursor.seek(&key)?,
                 Self::Next => found ^= cursor.next()?,
+                Self::Prev => found ^= cursor.prev()?,
                 Self::NextValue => {
                     found ^= cursor.next()?;
                     black_box((cursor.key(), cursor.value()?));
@@ -247,7 +275,10 @@ fn count(
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+    let mut args = Args::parse();
+    if args.check {
+        (args.entries, args.repeat) = (CHECKED, CHECKED);
+    }
     let data = DataSet::new(args.entries, KEY_BYTES, ValueSizes::same(VALUE_BYTES), 1)?;
     if let (Some(folder), [operation]) = (&args.folder, &args.operations[..]) {
         let mut options = Options::default();
@@ -263,12 +294,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The first open replays the remaining logs, so no counted open does.
     Db::open(folder.path().join(PREPARED), Options::default())?.close()?;
     println!("{:<14} {:>12}", "operation", "instructions");
-    let all = Operation::value_variants();
-    let chosen = if args.operations.is_empty() {
-        all
-    } else {
-        &args.operations
+    let budgeted = BUDGET.map(|(operation, _)| operation);
+    let chosen = match &args.operations[..] {
+        [] if args.check => &budgeted,
+        [] => Operation::value_variants(),
+        chosen => chosen,
     };
+    let mut is_within = true;
     for &operation in chosen {
         let repeat = match operation {
             Operation::Put => args.entries,
@@ -284,7 +316,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let with = count(&args, folder.path(), operation, repeat, false)?;
         let each = with.saturating_sub(without) / repeat;
-        println!("{:<14} {each:>12}", format!("{operation:?}"));
+        print!("{:<14} {each:>12}", format!("{operation:?}"));
+        if let (true, Some(most)) = (args.check, budget(operation)) {
+            print!(" of at most {most}");
+            is_within &= each <= most;
+        }
+        println!();
     }
-    Ok(())
+    if is_within {
+        Ok(())
+    } else {
+        Err("an operation takes more instructions than its budget".into())
+    }
+}
+
+/// The most instructions that `operation` may take in this build.
+fn budget(operation: Operation) -> Option<u64> {
+    let (_, budgets) = BUDGET.iter().find(|(it, _)| *it == operation)?;
+    Some(budgets[usize::from(!cfg!(debug_assertions))])
 }
