@@ -43,7 +43,8 @@ impl Bucket {
 
     /// Gives a request up after this time, with all attempts that the store makes for it. Default 5 minutes. A list is one
     /// request, with all of its pages. A close of a database that waits for a store without answers waits for at most three: a
-    /// look at the lock, the request, and the removal of an unfinished upload.
+    /// look at the lock, the request, and the removal of an unfinished upload, or a look at what has arrived. A store that answers
+    /// only some of them may take seven: a manifest is put up to three times.
     #[must_use]
     pub fn with_time_limit(mut self, time_limit: Duration) -> Self {
         self.time_limit = time_limit;

@@ -135,7 +135,7 @@ impl BucketStore {
                     );
                     return Err(Error::new(ErrorKind::Io, message));
                 }
-                Err(Failure::NotFound { .. }) if puts < PUTS_MAX => {}
+                Err(Failure::NotFound { .. }) if puts < PUTS_MAX => self.check_writable()?,
                 Err(_) => return self.changed("put", name, put),
             }
         }

@@ -273,7 +273,8 @@ fn object(listed: &ListedBackup) -> Value {
     }
 }
 
-/// Prints which states each backup reaches, and what of the archive cannot be used. Returns that.
+/// Prints which states each backup reaches, and what of the archive cannot be used. Returns that. Backups that cannot be used are in
+/// the list of backups.
 fn list_reachable(backups: &Backups, output: &mut Output) -> Result<Vec<Error>> {
     let reachable = backups.reachable()?;
     let mut table = plain_table();

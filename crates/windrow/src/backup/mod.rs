@@ -216,8 +216,7 @@ impl Backups {
         )
     }
 
-    /// The states that a restore reaches from each backup, and what of the archive cannot be used. It reads no changes. A backup
-    /// that cannot be used has no states here: [`list`](Self::list) says why.
+    /// The states that a restore reaches from each backup, and what cannot be used. It reads no changes.
     ///
     /// # Errors
     /// `Io`.

@@ -44,7 +44,7 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 #[cfg(unix)]
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use std::ptr;
@@ -83,11 +83,13 @@ impl Vfs for OsVfs {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let file = fs::File::options()
-            .read(true)
-            .write(mode == OpenMode::ReadWrite)
-            .open(path)?;
-        Ok(Arc::new(OsFile(file)))
+        let mut options = fs::File::options();
+        options.read(true);
+        let file = match mode {
+            OpenMode::Read => options.open(path),
+            OpenMode::ReadWrite => open_no_link(options.write(true), path),
+        };
+        Ok(Arc::new(OsFile(file?)))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -136,6 +138,22 @@ impl Vfs for OsVfs {
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take_shared(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
+}
+
+/// Opens a file that is written, unless it is a symbolic link: a folder from elsewhere would have the engine change files of
+/// somebody else. A file that is read may be a link.
+fn open_no_link(options: &mut fs::OpenOptions, path: &Path) -> io::Result<fs::File> {
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NOFOLLOW);
+    options.open(path).map_err(|error| {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+        if !is_link {
+            return error;
+        }
+        let message =
+            format!("it is a symbolic link, and nothing is written through one ({error})");
+        io::Error::new(error.kind(), message)
+    })
 }
 
 /// Reads from `offset`.

@@ -67,7 +67,7 @@ fn a_restored_database_has_a_history_of_its_own() {
     }
     // A backup that cannot be used may still be the one that is meant.
     let lost = format!("{BACKUPS}/000002.backup");
-    disk.edit(|image| image.flip(&lost, 30, 1)).unwrap();
+    disk.edit(|image| image.flip(lost.as_ref(), 30, 1)).unwrap();
     for (&sequence, state) in &later {
         let to = RestoreTo::Sequence(sequence);
         let error = backups.restore_to(to, None, RESTORED).unwrap_err();

@@ -35,6 +35,8 @@ pub struct Reachable {
     pub states: Vec<ReachableStates>,
     /// What of the archive is damaged or missing. Changes behind that are not among the states, except from later backups.
     pub damage: Vec<Error>,
+    /// Why other backups cannot be used. Their states are missing.
+    pub unusable: Vec<Error>,
 }
 
 /// A backup that is bound to a history, or to none.
@@ -101,14 +103,6 @@ impl Histories {
         let follows = |pair: &[StretchName]| pair[0].last + 1 == pair[1].first;
         let gap = behind.windows(2).position(|pair| !follows(pair));
         Ok(&behind[..gap.map_or(behind.len(), |at| at + 1)])
-    }
-
-    /// Whether another history than that of `base` has a change `sequence`, or a later one. A backup that cannot be used may lead
-    /// there.
-    pub(crate) fn others_have(&self, base: Base, sequence: SequenceNumber) -> bool {
-        let own = base.binding.map(|binding| binding.history);
-        let mut others = self.0.iter().filter(|(history, _)| Some(**history) != own);
-        others.any(|(_, all)| all.last().is_some_and(|name| name.last >= sequence))
     }
 
     /// What is wrong with the order of the stretches that `bases` need, without a look into them (I2 of the archive). An
@@ -268,11 +262,11 @@ fn reachable(
     ranges
 }
 
-/// The states that the backups of `store` reach. A backup that cannot be used has none.
+/// The states that the backups of `store` reach.
 pub(crate) fn list(store: &dyn BackupStore) -> Result<Reachable> {
     let objects = Objects::list(store)?;
     let histories = Histories::new(&objects);
-    let (bases, _) = bases(store, &objects);
+    let (bases, unusable) = bases(store, &objects);
     let mut damage = histories.faults(&bases);
     let mut stretches: BTreeMap<StretchName, Stretch> = BTreeMap::new();
     for &name in &objects.stretches {
@@ -306,5 +300,9 @@ pub(crate) fn list(store: &dyn BackupStore) -> Result<Reachable> {
             until: time_of(until),
         });
     }
-    Ok(Reachable { states, damage })
+    Ok(Reachable {
+        states,
+        damage,
+        unusable,
+    })
 }

@@ -1,7 +1,7 @@
 //! The way to a state: a backup, and the changes behind it.
 //!
 //! 1. Find the newest backup at or before the state, of the only history that has it. A backup that cannot be used may be that
-//!    one, or another history may have the state by it. So it is an error, unless a backup is named or no such history is known.
+//!    one, or another history may have the state by it. So it is an error unless the backup to begin with is named.
 //! 2. Take the stretches from the place of its binding up to the state, without a gap.
 //! 3. Refuse a state that no changes lead to, as behind a bulk load.
 //! 4. Compare the records up to the backup with those that its database had: the backup of a database that has parted from
@@ -24,7 +24,8 @@ use crate::backup::store::BackupStore;
 use crate::backup::transfer::{BackupPhase, Meter};
 use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 
-/// The state that a restore goes to.
+/// The state that a restore goes to. A backup that cannot be used may have the state, or lead to it. So it is an error unless the
+/// restore names the one to begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestoreTo {
@@ -32,8 +33,7 @@ pub enum RestoreTo {
     /// number within a batch stands for the state before the batch.
     Sequence(SequenceNumber),
     /// The newest state that was archived or backed up at this time, by the clock of the system. It has nothing that was
-    /// written later, and what was written before only as far as it was archived then. A backup that cannot be used is an error
-    /// unless the restore names one to begin with: it may have the state.
+    /// written later, and what was written before only as far as it was archived then.
     Time(SystemTime),
 }
 
@@ -75,31 +75,22 @@ pub(crate) fn find(
     let histories = Histories::new(&objects);
     let (all, mut unusable) = bases(store, &objects);
     let possible = match from {
-        Some(number) => {
-            unusable.clear();
-            vec![Base::new(number, &objects.whole_backup(store, number)?)]
+        Some(number) => vec![Base::new(number, &objects.whole_backup(store, number)?)],
+        None => {
+            check_read(&mut unusable)?;
+            if !unusable.is_empty() {
+                return Err(unusable.swap_remove(0).context(
+                    "the state may be that of a backup that cannot be used, so name another one",
+                ));
+            }
+            all.clone()
         }
-        None => all.clone(),
     };
-    check_read(&mut unusable)?;
-    let unusable = unusable.into_iter().next().map(|error| {
-        error.context("the state may be that of a backup that cannot be used, so name another one")
-    });
     let (base, to) = match to {
         RestoreTo::Sequence(sequence) => {
-            let base = match (base_of_sequence(&histories, &possible, sequence), unusable) {
-                (Err(error), Some(unusable)) if error.kind() == ErrorKind::NotFound => {
-                    return Err(unusable);
-                }
-                (Ok(base), Some(unusable)) if histories.others_have(base, sequence) => {
-                    return Err(unusable);
-                }
-                (found, _) => found?,
-            };
-            (base, sequence)
+            (base_of_sequence(&histories, &possible, sequence)?, sequence)
         }
         RestoreTo::Time(time) => {
-            unusable.map_or(Ok(()), Err)?;
             let since_1970 = time.duration_since(SystemTime::UNIX_EPOCH);
             base_of_time(store, &histories, &possible, since_1970.unwrap_or_default())?
         }
@@ -118,7 +109,14 @@ pub(crate) fn find(
         let notes: Vec<_> = stretches.iter().flat_map(|it| &it.notes).copied().collect();
         let missing = unreachable(base.sequence, &notes);
         if let Some(missing) = missing.iter().find(|missing| missing.has(to)) {
-            return Err(no_changes_lead_to(to, *missing, binding, &all));
+            let may_be_later = !unusable.is_empty();
+            return Err(no_changes_lead_to(
+                to,
+                *missing,
+                binding,
+                &all,
+                may_be_later,
+            ));
         }
         check_records(store, base, binding, &stretches, meter)?;
     }
@@ -310,12 +308,13 @@ fn base_of_time(
     })
 }
 
-/// The error for a state that the changes of its history do not make.
+/// The error for a state that the changes of its history do not make. `may_be_later`: some backups cannot be used.
 fn no_changes_lead_to(
     sequence: SequenceNumber,
     missing: Unreachable,
     binding: Binding,
     bases: &[Base],
+    may_be_later: bool,
 ) -> Error {
     let Unreachable {
         first,
@@ -344,6 +343,9 @@ fn no_changes_lead_to(
             "the next state that can be restored is that of backup {}, with sequence number {}",
             base.number, base.sequence
         ),
+        (None, None) if may_be_later => {
+            "a backup that cannot be used may have that, or a later state".to_owned()
+        }
         (None, None) => "no later backup has that".to_owned(),
     };
     let message = format!("sequence number {sequence} cannot be restored: {why}; {next}");

@@ -51,7 +51,7 @@ use names::Names;
 use output::{Merge, OLDEST, sources};
 use report::{Loss, RepairReport, RepairedKeyspace};
 use sort::{Sorter, is_valid};
-use survey::Survey;
+use survey::{KEYSPACE_MAX, Survey};
 use tables::{OldTables, UnnamedSegment, name_untagged, unnamed_segments};
 use values::OldValues;
 
@@ -63,8 +63,11 @@ const SORT_BYTES_MAX: usize = 64 << 20;
 /// one. The entries of the others are lost. A keyspace that a table names has no bound: the table has more bytes.
 const LOG_KEYSPACES_MAX: u64 = 1000;
 
-/// How many bytes of records stand for one more keyspace: its memory is about three times that.
-const LOG_BYTES_PER_KEYSPACE: u64 = 16 << 10;
+/// How many bytes of records stand for one more keyspace.
+const LOG_BYTES_PER_KEYSPACE: u64 = 1 << 10;
+
+/// The most keyspaces that are left out and that the report names.
+const NAMED_MAX: usize = 10;
 
 /// Writes all that is provably sound of the database in `from` to a new one in `to`.
 pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<RepairReport> {
@@ -112,12 +115,13 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
     let mut ids: BTreeSet<KeyspaceId> = survey.state.keyspaces.keys().copied().collect();
     ids.extend(unnamed.iter().filter_map(|segment| segment.keyspace));
     let mut left = LOG_KEYSPACES_MAX.saturating_add(logs.bytes() / LOG_BYTES_PER_KEYSPACE);
-    let mut left_out = 0_u64;
+    let (mut beyond, mut left_out, mut without) = (0_u64, 0_u64, BTreeSet::new());
     logs.each_entry(
         folder,
         &survey,
         &mut RepairReport::new(survey.manifest),
         &mut |entry| {
+            beyond += u64::from(entry.keyspace > KEYSPACE_MAX);
             if !survey.has_keyspace(entry.keyspace) || ids.contains(&entry.keyspace) {
                 return Ok(());
             }
@@ -126,12 +130,23 @@ pub(crate) fn repair(from: &Path, to: &Path, options: &Options) -> Result<Repair
                 ids.insert(entry.keyspace);
             } else {
                 left_out += 1;
+                if without.len() < NAMED_MAX {
+                    without.insert(entry.keyspace);
+                }
             }
             Ok(())
         },
     )?;
+    if beyond > 0 {
+        report.lose(Loss {
+            what: format!(
+                "{beyond} entries of the logs name keyspaces above {KEYSPACE_MAX}, which no database reaches: they are left out"
+            ),
+            ..Loss::default()
+        });
+    }
     if left_out > 0 {
-        report.lose(too_many_keyspaces(left_out));
+        report.lose(too_many_keyspaces(left_out, &without));
     }
     let known = survey.state.keyspaces.iter();
     let mut names = Names::new(known.map(|(&id, keyspace)| (id, keyspace.name.clone())));
@@ -257,12 +272,14 @@ fn fill(engine: &Engine, from: &Sources<'_>, report: &mut RepairReport) -> Resul
     Ok(())
 }
 
-/// The loss of `count` entries of logs that belong to too many keyspaces.
-fn too_many_keyspaces(count: u64) -> Loss {
+/// The loss of `count` entries of logs that belong to too many keyspaces; `ids` are some of these.
+fn too_many_keyspaces(count: u64, ids: &BTreeSet<KeyspaceId>) -> Loss {
+    let ids: Vec<String> = ids.iter().map(KeyspaceId::to_string).collect();
     Loss {
         what: format!(
             "{count} entries of the logs are left out: they name more keyspaces that neither a manifest nor a table describes \
-             than a repair makes"
+             than a repair makes, as {}",
+            ids.join(", ")
         ),
         ..Loss::default()
     }

@@ -23,6 +23,10 @@ use crate::manifest::{ManifestState, read_current, read_edits};
 use crate::value::ValuePointer;
 use crate::vfs::{OpenMode, Vfs};
 
+/// The last id that a keyspace can have. A database counts its keyspaces, so none reaches the numbers behind it: they are left for
+/// the new database.
+pub(super) const KEYSPACE_MAX: KeyspaceId = KeyspaceId(u32::MAX - (1 << 20));
+
 /// What a folder says of its database.
 #[derive(Debug)]
 pub(super) struct Survey {
@@ -272,7 +276,9 @@ impl Survey {
     pub(super) fn has_keyspace(&self, id: KeyspaceId) -> bool {
         match self.manifest {
             ManifestUse::Whole => self.state.keyspaces.contains_key(&id),
-            ManifestUse::Part | ManifestUse::Missing => id.0 > 0 && !self.state.is_dropped(id),
+            ManifestUse::Part | ManifestUse::Missing => {
+                id.0 > 0 && id <= KEYSPACE_MAX && !self.state.is_dropped(id)
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::names::Names;
 use super::report::{Loss, RepairReport};
 use super::sort::{Sorter, is_valid};
-use super::survey::Survey;
+use super::survey::{KEYSPACE_MAX, Survey};
 use crate::base::key::compare_entries;
 use crate::base::sync::Shared;
 use crate::base::{
@@ -106,6 +106,8 @@ pub(super) fn unnamed_segments(
                 continue;
             }
             let own = place.keyspace(&*source, &file.to_string())?;
+            // As if it did not say of which keyspace it is.
+            let own = own.filter(|&id| id <= KEYSPACE_MAX);
             let keyspace = match (named, own) {
                 (Some((id, _)), _) => Some(*id),
                 (None, Some(id)) if !survey.has_keyspace(id) => continue,

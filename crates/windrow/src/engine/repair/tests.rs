@@ -142,7 +142,7 @@ fn keyspaces_that_logs_alone_name_are_bounded() {
     for id in 1..=COUNT {
         batch::put_entry(&mut payload, KeyspaceId(id), Kind::Value, b"k", b"v");
     }
-    // Bytes stand for three more, which the first keyspaces have used.
+    // A long value of one of them stands for three more.
     let value = vec![0; usize::try_from(3 * LOG_BYTES_PER_KEYSPACE).unwrap()];
     batch::put_entry(&mut payload, KeyspaceId(1), Kind::Value, b"k", &value);
     // The header and the head of the record have some bytes, too.
@@ -208,6 +208,32 @@ fn tables_of_more_keyspaces_than_logs_may_name_are_kept() {
         .iter()
         .find(|loss| loss.what.contains("left out"));
     assert_eq!(left_out, None);
+}
+
+/// Somebody may name the last keyspaces that there can be. Then others still have numbers.
+#[test]
+fn a_forged_keyspace_leaves_numbers_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    folder_with_log(&from, [batch_of(1), batch_of(u32::MAX)]).unwrap();
+    let tags = [None, Some(KeyspaceId(u32::MAX)), None];
+    for (number, tag) in (100..).zip(tags) {
+        put_table(&options, &from, FileNumber(number), tag, b"key", 2).unwrap();
+    }
+    let report = repair(&from, &to, &options).unwrap();
+    let keyspaces = report.keyspaces.iter();
+    let keyspaces: Vec<_> = keyspaces.map(|it| (&*it.name, it.entries)).collect();
+    let expected = ["keyspace-1", "table-000100", "table-000101", "table-000102"];
+    assert_eq!(keyspaces, expected.map(|name| (name, 1)));
+    let mut losses = report.losses.iter();
+    assert!(losses.any(|loss| {
+        loss.what
+            .starts_with("1 entries of the logs name keyspaces above")
+    }));
+    let handle = Handle::open(&to, options, Access::ReadWrite).unwrap();
+    handle.engine().open_keyspace("another", None).unwrap();
+    handle.close().unwrap();
 }
 
 /// Somebody may make a log in which every second record cannot be read.

@@ -19,7 +19,7 @@
     reason = "this file is part of what stands between the engine and the operating system"
 )]
 
-use super::{read_at, write_at};
+use super::{open_no_link, read_at, write_at};
 use crate::vfs::LockGuard;
 use std::collections::BTreeMap;
 use std::env;
@@ -93,12 +93,9 @@ impl OsLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
+        let mut options = fs::File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open_no_link(&mut options, path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
