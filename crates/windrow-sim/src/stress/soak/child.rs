@@ -6,7 +6,7 @@
 //! Concurrency: the threads of a child share a [`Stage`]; one more thread hears the parent.
 
 use super::full_disk::Space;
-use crate::stress::lanes::{Counts, KEYSPACES, LANES, with_lists};
+use crate::stress::lanes::{Counts, LANES, with_lists};
 use crate::{Random, combine};
 use clap::{Args, ValueEnum};
 use std::io::{self, Read, Write};

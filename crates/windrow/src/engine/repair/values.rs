@@ -97,8 +97,8 @@ impl OldValues {
         let left = left.and_then(|(length, left)| (end <= length).then_some(left));
         if left.is_some_and(|left| decoded.record_bytes > left) {
             let what = "too many records of the file cannot be read, so no others are tried";
-            let error = Error::new(ErrorKind::Corruption, what.to_owned());
-            return Err(error.in_file(&FileName::Values(decoded.file).to_string(), decoded.offset));
+            let file = FileName::Values(decoded.file).to_string();
+            return Err(Error::corruption(&file, decoded.offset, what));
         }
         let outcome = self.read_at(keyspace, key, (pointer, &decoded), value);
         if matches!(&outcome, Err(error) if error.kind() == ErrorKind::Corruption)
