@@ -4,7 +4,7 @@
 //! sound for one key, file and offset only, so a wrong one is never returned.
 //!
 //! A record is read before anybody knows whether it is sound, and a few bytes of a log name a long one. So the bytes of a file that
-//! are read in vain are bounded by its length.
+//! are read for records that are not sound are bounded by its length.
 //!
 //! Concurrency: one thread.
 
@@ -23,8 +23,8 @@ use crate::read::value_reader::ValueReader;
 use crate::value::{OpenValues, ValueContext, ValueFileMeta, ValuePointer, ValueSlot};
 use crate::vfs::{OpenMode, Vfs};
 
-/// How often the bytes of a value file may be read in vain. In one database, few entries lead to the same record.
-const VAIN_READS_MAX: u64 = 16;
+/// How often the bytes of a value file may be read for records that are not sound. In one database, few entries lead to the same record.
+const UNSOUND_READS_MAX: u64 = 16;
 
 /// The value files of a folder.
 pub(super) struct OldValues {
@@ -35,8 +35,8 @@ pub(super) struct OldValues {
     /// The files as they are.
     files: Mutex<BTreeMap<FileNumber, (ValueFileMeta, Arc<ValueSlot>)>>,
     is_whole: bool,
-    /// The length of each file of the folder, and the bytes of it that may still be read in vain.
-    vain_bytes_left: Mutex<BTreeMap<FileNumber, (u64, u64)>>,
+    /// The length of each file of the folder, and the bytes of it that may still be read for records that are not sound.
+    unsound_bytes_left: Mutex<BTreeMap<FileNumber, (u64, u64)>>,
 }
 
 impl OldValues {
@@ -59,9 +59,9 @@ impl OldValues {
                 .open(&folder.join(file.to_string()), OpenMode::Read);
             // What cannot be opened has no bytes to read.
             let length = file.and_then(|file| file.length()).ok()?;
-            Some((number, (length, length.saturating_mul(VAIN_READS_MAX))))
+            Some((number, (length, length.saturating_mul(UNSOUND_READS_MAX))))
         };
-        let vain_bytes_left = survey.files.iter().filter_map(length).collect();
+        let unsound_bytes_left = survey.files.iter().filter_map(length).collect();
         Self {
             vfs: Arc::clone(&options.vfs),
             open: OpenValues::new(
@@ -70,7 +70,7 @@ impl OldValues {
                 context,
                 options.open_files_max / 2,
             ),
-            vain_bytes_left: Mutex::new(vain_bytes_left),
+            unsound_bytes_left: Mutex::new(unsound_bytes_left),
             folder,
             versions: keyspaces.filter_map(version).collect(),
             files: Mutex::default(),
@@ -92,7 +92,7 @@ impl OldValues {
         let decoded = ValuePointer::decode(pointer);
         let decoded = decoded.map_err(|error| error.in_file("an entry", 0))?;
         let end = decoded.offset.saturating_add(decoded.record_bytes);
-        let left = self.vain_bytes_left.lock().get(&decoded.file).copied();
+        let left = self.unsound_bytes_left.lock().get(&decoded.file).copied();
         // Of other records nothing is read.
         let left = left.and_then(|(length, left)| (end <= length).then_some(left));
         if left.is_some_and(|left| decoded.record_bytes > left) {
@@ -103,7 +103,7 @@ impl OldValues {
         let outcome = self.read_at(keyspace, key, (pointer, &decoded), value);
         if matches!(&outcome, Err(error) if error.kind() == ErrorKind::Corruption)
             && let (Some(_), Some((_, left))) =
-                (left, self.vain_bytes_left.lock().get_mut(&decoded.file))
+                (left, self.unsound_bytes_left.lock().get_mut(&decoded.file))
         {
             *left = left.saturating_sub(decoded.record_bytes);
         }
@@ -161,7 +161,7 @@ impl OldValues {
 
 #[cfg(test)]
 mod tests {
-    use super::{OldValues, Survey, VAIN_READS_MAX};
+    use super::{OldValues, Survey, UNSOUND_READS_MAX};
     use crate::base::{FileNumber, KeyspaceId};
     use crate::options::Options;
     use crate::value::ValuePointer;
@@ -169,7 +169,7 @@ mod tests {
 
     /// Each key may lead to the same bytes, which are long and no record of it.
     #[test]
-    fn reads_in_vain_are_bounded() {
+    fn reads_of_unsound_records_are_bounded() {
         const LENGTH: usize = 10_000;
         let folder = tempfile::tempdir().unwrap();
         let options = Options::default();
@@ -195,6 +195,6 @@ mod tests {
                 .unwrap_err();
             tried += u64::from(!error.to_string().contains("no others are tried"));
         }
-        assert_eq!(tried, VAIN_READS_MAX);
+        assert_eq!(tried, UNSOUND_READS_MAX);
     }
 }
