@@ -223,7 +223,7 @@ fn while_a_stretch_cannot_be_read_no_piece_is_removed() {
 
 /// A damaged backup may have the state, so a restore asks for another one by its number.
 #[test]
-fn a_restore_to_a_time_names_a_damaged_backup() {
+fn a_restore_names_a_damaged_backup() {
     let start = start();
     start.db.archive(&start.backups).unwrap();
     let main = start.db.keyspace("main").unwrap();
@@ -239,11 +239,12 @@ fn a_restore_to_a_time_names_a_damaged_backup() {
     let restore = |to, from| restored(&start.disk, &start.backups, to, from);
     assert!(restore(newest(), None).unwrap() == newest_state);
     start.disk.edit(|image| image.flip(&path, 30, 1)).unwrap();
-    for to in [newest(), RestoreTo::Sequence(newest_state.0)] {
+    let numbers = [archived.0, newest_state.0].map(RestoreTo::Sequence);
+    for to in numbers.into_iter().chain([newest()]) {
         let error = restore(to, None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
         assert!(error.to_string().contains(&name), "{error}");
     }
     assert!(restore(newest(), Some(1)).unwrap() == archived);
-    assert!(restore(RestoreTo::Sequence(archived.0), None).unwrap() == archived);
+    assert!(restore(RestoreTo::Sequence(archived.0), Some(1)).unwrap() == archived);
 }
