@@ -74,17 +74,16 @@ pub(crate) fn find(
     let objects = Objects::list(store)?;
     let histories = Histories::new(&objects);
     let (all, mut unusable) = bases(store, &objects);
-    let possible = match from {
-        Some(number) => vec![Base::new(number, &objects.whole_backup(store, number)?)],
-        None => {
-            check_read(&mut unusable)?;
-            if !unusable.is_empty() {
-                return Err(unusable.swap_remove(0).context(
-                    "the state may be that of a backup that cannot be used, so name another one",
-                ));
-            }
-            all.clone()
+    let possible = if let Some(number) = from {
+        vec![Base::new(number, &objects.whole_backup(store, number)?)]
+    } else {
+        check_read(&mut unusable)?;
+        if !unusable.is_empty() {
+            return Err(unusable.swap_remove(0).context(
+                "the state may be that of a backup that cannot be used, so name another one",
+            ));
         }
+        all.clone()
     };
     let (base, to) = match to {
         RestoreTo::Sequence(sequence) => {
