@@ -4,7 +4,7 @@
 //! acknowledgement to a pipe. This process kills it after a random time. Then this process opens the database and
 //! checks it, or the next child opens it and may be killed during recovery.
 //!
-//! What the threads write, what must be found, and the invariants of that: [`lanes`](super::lanes).
+//! What the threads write, what must be found, and the invariants of that: `lanes`.
 
 use super::lanes::{Counts, KEYSPACES, LANES, Model, Planned, add_mark, marked, with_lists};
 use super::write_counts;
