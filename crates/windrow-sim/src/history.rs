@@ -74,6 +74,16 @@ pub struct Profile {
     pub kills: bool,
 }
 
+impl Profile {
+    /// A small database, for tests that change its files one by one.
+    pub const SMALL: Self = Self {
+        keys: 40,
+        keyspaces: 2,
+        synced: 20,
+        kills: false,
+    };
+}
+
 impl Default for Profile {
     fn default() -> Self {
         Self {

@@ -24,7 +24,7 @@ pub(super) fn key_seed(key: &[u8]) -> u64 {
 }
 
 /// Takes a varint from the front of `bytes`.
-pub(super) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

@@ -75,13 +75,7 @@ pub(super) fn files_of(image: &Image, folder: &str) -> Files {
 fn original(name: &str, seed: u64, is_closed: bool) -> Result<Original> {
     let setting = Setting::named(name).expect("the setting exists");
     let mut session = Session::new(seed, setting.clone());
-    let profile = Profile {
-        keys: 40,
-        keyspaces: 2,
-        synced: 20,
-        kills: false,
-    };
-    let operations = Generator::new(seed, profile).operations(80);
+    let operations = Generator::new(seed, Profile::SMALL).operations(80);
     let keys: BTreeSet<Vec<u8>> = operations.iter().flat_map(keys_of).collect();
     session.open()?;
     for operation in &operations {

@@ -12,7 +12,7 @@
 //!
 //! Concurrency: targets share only the corpus.
 
-mod bytes;
+pub(crate) mod bytes;
 mod choices;
 mod corpus;
 mod forge;

@@ -181,13 +181,7 @@ impl Victim {
         let name = names[usize::try_from(seed).unwrap_or(0) % names.len()];
         let setting = Setting::named(name).expect("the setting exists");
         let mut session = Session::new(seed, setting.clone());
-        let profile = Profile {
-            keys: 40,
-            keyspaces: 2,
-            synced: 20,
-            kills: false,
-        };
-        let operations = Generator::new(seed, profile).operations(plan.operations);
+        let operations = Generator::new(seed, Profile::SMALL).operations(plan.operations);
         let (first, second) = operations.split_at(plan.operations / 2);
         // The model does not know that a name has moved: without an earlier commit the entries under the new one would be
         // others. So no record of a log is of an earlier name.

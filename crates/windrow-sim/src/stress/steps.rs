@@ -1,6 +1,7 @@
 //! What an I/O means to the engine: its durable step, and the kinds of edits that a write to the manifest carries.
 
 use crate::disk::{Event, OperationKind};
+use crate::hostile::bytes::take_varint;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -225,6 +226,7 @@ fn edit_records(chunk: &[u8]) -> Vec<(usize, &[u8])> {
     let mut rest = chunk.get(CHUNK_HEADER_BYTES..).unwrap_or_default();
     let mut records = Vec::new();
     while let Some((tag, length)) = take_varint(&mut rest).zip(take_varint(&mut rest)) {
+        let [tag, length] = [tag, length].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
         let (body, behind) = rest.split_at(length.min(rest.len()));
         records.push((tag.wrapping_sub(1), body));
         rest = behind;
@@ -236,19 +238,6 @@ fn edit_records(chunk: &[u8]) -> Vec<(usize, &[u8])> {
 fn value_log_of(mut body: &[u8]) -> Option<String> {
     let (_keyspace, number) = take_varint(&mut body).zip(take_varint(&mut body))?;
     Some(format!("{number:06}.values"))
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<usize> {
-    let mut value = 0_usize;
-    for shift in (0..63).step_by(7) {
-        let (first, rest) = bytes.split_first()?;
-        *bytes = rest;
-        value |= usize::from(first & 0x7f) << shift;
-        if first & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
