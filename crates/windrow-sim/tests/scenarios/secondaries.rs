@@ -263,6 +263,27 @@ fn a_reader_follows_a_writer_that_comes_back() {
     assert_eq!(last_batch(&reader.catch_up().unwrap()), 50);
 }
 
+/// Nobody reads the older state, so that none of its files is open.
+#[test]
+fn a_state_keeps_its_files_while_its_reader_has_newer_ones() {
+    let disk = SimDisk::new();
+    let (own, theirs) = (SteppedRuntime::new(17), SteppedRuntime::new(18));
+    let db = open(&disk, &own);
+    work(&db, &own, 1..=10);
+    db.flush().unwrap();
+    let reader = secondary(&disk, &theirs);
+    let held = reader.db();
+    for last in [20, 30, 40] {
+        work(&db, &own, last - 9..=last);
+        assert_eq!(last_batch(&reader.catch_up().unwrap()), last);
+        theirs.advance(Duration::from_secs(6));
+        theirs.run_until_idle(JOBS_MAX);
+        own.advance(Duration::from_secs(6));
+        own.run_until_idle(JOBS_MAX);
+    }
+    assert_eq!(last_batch(&held), 10);
+}
+
 #[test]
 fn a_reader_that_sleeps_too_long_loses_its_files_and_nothing_else() {
     let disk = SimDisk::new();

@@ -91,7 +91,7 @@ fn an_open_goes_on_with_the_commits_before_the_damage() {
     check_sound(&db);
 }
 
-/// One keyspace has flushed commits that another one has lost.
+/// One keyspace has flushed commits that another one has lost, some or all of its own.
 #[test]
 fn an_open_refuses_a_cut_before_commits_that_are_in_tables() {
     let disk = SimDisk::new();
@@ -107,11 +107,16 @@ fn an_open_refuses_a_cut_before_commits_that_are_in_tables() {
     let image = disk.image();
     assert!(!image.files_with("table").is_empty());
     drop(db);
-    let disk = SimDisk::from_image(image);
-    damage_commit(&disk, 6);
+    for damaged in [6, 0] {
+        let disk = SimDisk::from_image(image.clone());
+        damage_commit(&disk, damaged);
+        check_that_an_open_refuses(&disk, damaged);
+    }
+}
 
+fn check_that_an_open_refuses(disk: &SimDisk, damaged: u8) {
     let before = disk.image();
-    let error = Db::open(FOLDER, up_to_damage(&disk)).unwrap_err();
+    let error = Db::open(FOLDER, up_to_damage(disk)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     let sentence = error.to_string();
     assert!(sentence.contains("tables hold later ones"), "{sentence}");
@@ -119,11 +124,11 @@ fn an_open_refuses_a_cut_before_commits_that_are_in_tables() {
     let names = |image: &Image| image.files();
     assert_eq!(names(&disk.image()), names(&before));
     // A repair saves what is behind the damage, too.
-    let report = Db::repair(Path::new(FOLDER), Path::new("/data/new"), &strict(&disk)).unwrap();
+    let report = Db::repair(Path::new(FOLDER), Path::new("/data/new"), &strict(disk)).unwrap();
     assert!(!report.is_whole());
-    let db = Db::open("/data/new", strict(&disk)).unwrap();
+    let db = Db::open("/data/new", strict(disk)).unwrap();
     let mut saved = first_commits(10);
-    saved.remove(&vec![6]);
+    saved.remove(&vec![damaged]);
     assert_eq!(entries(&db.keyspace("k").unwrap()), saved);
     assert_eq!(db.keyspace("large").unwrap().iter().unwrap().count(), 40);
 }
