@@ -54,5 +54,5 @@ pub(crate) use salvage::read_edits;
 pub(crate) use state::ManifestState;
 pub(crate) use store::{ManifestStore, manifest_length, read_current};
 pub(crate) use value_files::ValueFiles;
-pub(crate) use values::{ValueFileKind, ValueFileState, ValueLogUsage, ValueState};
+pub(crate) use values::{ValueFileKind, ValueFileState, ValueState};
 pub(crate) use version::Version;

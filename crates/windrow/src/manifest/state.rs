@@ -84,6 +84,7 @@ impl ManifestState {
             | Record::AddFile { keyspace, .. }
             | Record::AddSegment { keyspace, .. }
             | Record::RemoveFile { keyspace, .. }
+            | Record::AddValueLog { keyspace, .. }
             | Record::ValueLogAt { keyspace, .. }
             | Record::SealValueLog { keyspace, .. }
             | Record::AddGcOutput { keyspace, .. }

@@ -1,5 +1,10 @@
 //! The value files of a version, and the resolution of pointers.
 //!
+//! They are in the [chunks](chunk) of the manifest's state. An edit makes the chunks that it has changed anew, and keeps the
+//! others. So it costs the files of these chunks, and a step for each chunk.
+//!
+//! I1. The chunks and relocations are those of one state of the manifest. The sums are those over all chunks.
+//!
 //! Concurrency: everything is shared freely.
 
 use std::collections::BTreeMap;
@@ -8,12 +13,20 @@ use std::sync::Arc;
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::table::FileMeta;
-use crate::value::{RelocationTable, ValueFile, ValuePointer, ValueReadBuffers};
+use crate::value::{
+    LogSummary, RelocationTable, SummedLogs, ValueFile, ValuePointer, ValueReadBuffers,
+};
 
 use super::handle::ValueHandle;
+use super::keyspace::KeyspaceState;
 use super::names::FileName;
 use super::obsolete::{Obsolete, ObsoleteGuard};
-use super::values::{ValueFileKind, ValueFileState, ValueState};
+use super::values::{NumberMap, Relocation, ValueFileKind, ValueFileState};
+use chunk::{FilesChunk, Needs};
+
+pub(crate) use chunk::ValueSums;
+
+mod chunk;
 
 /// The length of a value file, and the use that tables make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,19 +48,17 @@ impl Usage {
 /// The value files of a keyspace, their relocation tables and their discard lists.
 #[derive(Debug, Default)]
 pub(crate) struct ValueFiles {
-    files: Vec<Shared<ValueHandle>>,
-    /// Of the files and the discard lists, except value logs that are not sealed.
-    bytes: u64,
-    /// Their numbers, ascending. A search of this array has fewer cache misses than a search of the
-    /// handles.
-    numbers: Vec<FileNumber>,
-    usages: Vec<Usage>,
-    /// The relocation tables of collected value logs, ascending by origin.
-    tables: Vec<RelocationTable>,
-    /// The bytes that tables refer to through each of them.
-    relocated: Vec<u64>,
-    /// The discard lists, which only jobs read. They exist while a version holds this.
+    chunks: Vec<Shared<FilesChunk>>,
+    /// The largest number of each chunk.
+    ends: Vec<FileNumber>,
+    sums: ValueSums,
+    /// The relocations of collected value logs, by origin.
+    relocations: NumberMap<Relocation>,
+    /// See [`generation`](Self::generation).
+    generation: FileNumber,
+    /// The discard lists, which only jobs read, and their bytes. They exist while a version holds this.
     discard_lists: BTreeMap<FileNumber, Arc<ObsoleteGuard>>,
+    list_bytes: u64,
 }
 
 /// The place of a value.
@@ -91,28 +102,67 @@ impl Place<'_> {
 }
 
 impl ValueFiles {
+    /// The chunk with the file of this number, and its place there.
+    #[inline]
+    fn place(&self, number: FileNumber) -> Option<(&FilesChunk, usize)> {
+        let chunk = self.ends.partition_point(|end| *end < number);
+        let chunk = self.chunks.get(chunk)?;
+        Some((chunk, chunk.files.position(number)?))
+    }
+
     /// The file with this number.
     #[inline]
     pub(crate) fn find(&self, number: FileNumber) -> Option<&Shared<ValueHandle>> {
-        self.files.get(self.position(number)?)
+        let (chunk, place) = self.place(number)?;
+        chunk.handles.get(place)
     }
 
     /// The relocation table of `origin`.
     pub(crate) fn table(&self, origin: FileNumber) -> Option<&RelocationTable> {
-        let position = self
-            .tables
-            .binary_search_by_key(&origin, |table| table.origin);
-        self.tables.get(position.ok()?)
-    }
-
-    #[inline]
-    fn position(&self, number: FileNumber) -> Option<usize> {
-        self.numbers.binary_search(&number).ok()
+        Some(&self.relocations.get(&origin)?.table)
     }
 
     /// The usage of the file with this number.
     pub(crate) fn usage(&self, number: FileNumber) -> Option<Usage> {
-        Some(self.usages[self.position(number)?])
+        let (chunk, place) = self.place(number)?;
+        let file = &chunk.files.values()[place];
+        Some(Usage {
+            length: file.as_read().length,
+            referred: file.referred.bytes,
+        })
+    }
+
+    /// The value log or GC output with this number, in numbers.
+    pub(crate) fn log(&self, number: FileNumber) -> Option<LogSummary> {
+        let (chunk, place) = self.place(number)?;
+        chunk.log(&chunk.files.values()[place])
+    }
+
+    /// The number of chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The value logs and GC outputs of a chunk, by number.
+    pub(crate) fn logs(&self, chunk: usize) -> impl Iterator<Item = LogSummary> {
+        let chunk = self.chunks.get(chunk);
+        chunk.into_iter().flat_map(|chunk| chunk.logs())
+    }
+
+    /// Sums over these.
+    pub(crate) fn log_sums(&self, chunk: usize) -> SummedLogs {
+        let chunk = self.chunks.get(chunk);
+        chunk.map_or_else(SummedLogs::default, |chunk| chunk.sums.logs)
+    }
+
+    /// The files that garbage collection may take, as the manifest describes them.
+    pub(crate) fn collectable(&self) -> impl Iterator<Item = &ValueFileState> {
+        self.chunks.iter().flat_map(|chunk| chunk.collectable())
+    }
+
+    /// Sums over all files.
+    pub(crate) fn sums(&self) -> &ValueSums {
+        &self.sums
     }
 
     /// The bytes of transient logs that `table` keeps, garbage included: the table's fraction of all
@@ -131,8 +181,7 @@ impl ValueFiles {
     /// The newest file that a relocation table leads to, or 0: the [generation](crate::table::LogReferences) of
     /// pointers that are resolved here.
     pub(crate) fn generation(&self) -> FileNumber {
-        let gc_outputs = self.tables.iter().map(|table| table.gc_output);
-        gc_outputs.max().unwrap_or(FileNumber(0))
+        self.generation
     }
 
     /// The value logs, GC outputs and origins, each with the bytes that tables refer to there; and for an origin, the
@@ -140,11 +189,14 @@ impl ValueFiles {
     pub(crate) fn referred_logs(
         &self,
     ) -> impl Iterator<Item = (FileNumber, u64, Option<FileNumber>)> {
-        let logs = self.files.iter().zip(&self.usages);
-        let logs = logs.filter(|(file, _)| !file.is_transient);
-        let logs = logs.map(|(file, usage)| (file.meta.number, usage.referred, None));
-        let origins = self.tables.iter().zip(&self.relocated);
-        logs.chain(origins.map(|(table, bytes)| (table.origin, *bytes, Some(table.gc_output))))
+        let files = self.chunks.iter().flat_map(|chunk| chunk.files.values());
+        let logs = files.filter(|file| file.kind != ValueFileKind::TransientLog);
+        let logs = logs.map(|file| (file.file.number, file.referred.bytes, None));
+        let origins = self.relocations.values().map(|it| {
+            let table = &it.table;
+            (table.origin, it.referred.bytes, Some(table.gc_output))
+        });
+        logs.chain(origins)
     }
 
     /// The place of the value that an entry's `pointer` refers to.
@@ -180,95 +232,120 @@ impl ValueFiles {
 
     /// The bytes of the files and the discard lists, except value logs that are not sealed.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.sums.complete_bytes.saturating_add(self.list_bytes)
     }
 
     /// All files.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &Shared<ValueHandle>> {
-        self.files.iter()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Shared<ValueHandle>> {
+        self.chunks.iter().flat_map(|chunk| &chunk.handles)
     }
 
-    /// The files of `values`. It keeps the handles of `this`, makes new handles, and marks the handles
-    /// of files that a durable edit has removed.
-    pub(super) fn updated(
-        this: &Shared<Self>,
-        values: &ValueState,
-        obsolete: &Arc<Obsolete>,
-    ) -> Shared<Self> {
-        let tables = values
-            .relocations
-            .values()
-            .map(|relocation| &relocation.table);
-        let relocated = values.relocations.values();
-        let relocated = relocated.map(|relocation| relocation.referred.bytes);
-        let usage = |file: &ValueFileState| Usage {
-            length: file.as_read().length,
-            referred: file.referred.bytes,
-        };
-        let usages = values.files.values().map(usage);
-        let is_same = this
-            .iter()
-            .map(|file| file.meta)
-            .eq(values.files.values().map(ValueFileState::as_read))
-            && this.usages.iter().copied().eq(usages.clone())
-            && this.tables.iter().eq(tables.clone())
-            && this.relocated.iter().copied().eq(relocated.clone())
-            && this.discard_lists.keys().eq(values.discard_lists.keys());
-        if is_same {
-            return Shared::clone(this);
-        }
-        for file in &this.files {
-            if !values.files.contains_key(&file.meta.number) {
-                file.guard.mark();
+    /// The value files of `keyspace`, after these. It keeps the handles of files that stay, makes new handles, and marks the
+    /// handles of files that a durable edit has removed. Costs the files of chunks that have changed, and a step for each
+    /// chunk and each discard list.
+    pub(super) fn updated(&self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
+        let values = &keyspace.values;
+        let needs = Needs::of(keyspace);
+        let mark_removed = |gone: &Shared<FilesChunk>| {
+            for file in &gone.handles {
+                if !values.files.contains_key(&file.meta.number) {
+                    file.guard.mark();
+                }
             }
+        };
+        let mut known = self.chunks.iter().peekable();
+        let mut chunks = Vec::with_capacity(values.files.chunks().len());
+        for files in values.files.chunks() {
+            while let Some(gone) = known.next_if(|it| it.files.first() < files.first()) {
+                mark_removed(gone);
+            }
+            let before = known.next_if(|it| it.files.first() == files.first());
+            if let Some(same) = before.filter(|it| it.is_of(files, needs)) {
+                chunks.push(Shared::clone(same));
+                continue;
+            }
+            before.into_iter().for_each(mark_removed);
+            let handle = |place: usize, file: &ValueFileState| {
+                let number = file.file.number;
+                // Mostly at the same place as before.
+                let known = before.and_then(|it| it.handles.get(place));
+                let known = known.filter(|known| known.meta.number == number);
+                value_handle(file, known.or_else(|| self.find(number)), obsolete)
+            };
+            chunks.push(FilesChunk::new(files, needs, handle));
         }
-        for (number, guard) in &this.discard_lists {
-            if !values.discard_lists.contains_key(number) {
+        known.for_each(mark_removed);
+        let sums = chunks.iter().map(|chunk| chunk.sums);
+        let lists = values.discard_lists.values();
+        Self {
+            ends: chunks.iter().map(|chunk| chunk.files.last()).collect(),
+            sums: sums.fold(ValueSums::default(), ValueSums::plus),
+            chunks,
+            relocations: values.relocations.clone(),
+            generation: values.newest_relocation().unwrap_or(FileNumber(0)),
+            discard_lists: self.updated_lists(keyspace, obsolete),
+            list_bytes: lists.fold(0, |bytes, list| bytes.saturating_add(list.length)),
+        }
+    }
+
+    fn updated_lists(
+        &self,
+        keyspace: &KeyspaceState,
+        obsolete: &Arc<Obsolete>,
+    ) -> BTreeMap<FileNumber, Arc<ObsoleteGuard>> {
+        let lists = &keyspace.values.discard_lists;
+        for (number, guard) in &self.discard_lists {
+            if !lists.contains_key(number) {
                 guard.mark();
             }
         }
-        let guard = |name: FileName| ObsoleteGuard::new(name, obsolete);
-        let handle = |file: &ValueFileState| {
-            let meta = file.as_read();
-            match this.find(meta.number) {
-                Some(known) if known.meta == meta => Shared::clone(known),
-                known => Shared::new(ValueHandle {
-                    meta,
-                    is_transient: file.kind == ValueFileKind::TransientLog,
-                    slot: Arc::default(),
-                    guard: known.map_or_else(
-                        || guard(FileName::Values(meta.number)),
-                        |known| Arc::clone(&known.guard),
-                    ),
-                }),
-            }
-        };
         let list = |&number: &FileNumber| {
-            let known = this.discard_lists.get(&number).map(Arc::clone);
-            (
-                number,
-                known.unwrap_or_else(|| guard(FileName::DiscardList(number))),
-            )
+            let known = self.discard_lists.get(&number).map(Arc::clone);
+            let new = || ObsoleteGuard::new(FileName::DiscardList(number), obsolete);
+            (number, known.unwrap_or_else(new))
         };
-        Shared::new(Self {
-            files: values.files.values().map(handle).collect(),
-            bytes: values.complete_bytes(),
-            numbers: values.files.keys().copied().collect(),
-            usages: usages.collect(),
-            tables: tables.copied().collect(),
-            relocated: relocated.collect(),
-            discard_lists: values.discard_lists.keys().map(list).collect(),
-        })
+        lists.keys().map(list).collect()
+    }
+
+    /// How many chunks `before` does not have.
+    #[cfg(test)]
+    pub(super) fn new_chunks(&self, before: &Self) -> usize {
+        let is_known = |chunk: &&Shared<FilesChunk>| {
+            let mut known = before.chunks.iter();
+            known.any(|known| Shared::ptr_eq(known, chunk))
+        };
+        self.chunks.len() - self.chunks.iter().filter(is_known).count()
     }
 
     /// Records that the edit that removes all of it is durable.
     pub(super) fn mark_obsolete(&self) {
-        for file in &self.files {
+        for file in self.iter() {
             file.guard.mark();
         }
         for guard in self.discard_lists.values() {
             guard.mark();
         }
+    }
+}
+
+/// The handle on `file`, which has had the handle `known`: another one if its length has changed.
+fn value_handle(
+    file: &ValueFileState,
+    known: Option<&Shared<ValueHandle>>,
+    obsolete: &Arc<Obsolete>,
+) -> Shared<ValueHandle> {
+    let meta = file.as_read();
+    match known {
+        Some(known) if known.meta == meta => Shared::clone(known),
+        known => Shared::new(ValueHandle {
+            meta,
+            is_transient: file.kind == ValueFileKind::TransientLog,
+            slot: Arc::default(),
+            guard: known.map_or_else(
+                || ObsoleteGuard::new(FileName::Values(meta.number), obsolete),
+                |known| Arc::clone(&known.guard),
+            ),
+        }),
     }
 }
 

@@ -8,8 +8,9 @@
 //!     file: a running compaction may have rewritten pointers from the older origin to this one, when
 //!     this one was still a file. The edit after which nothing needs one of them removes it.
 //! I3. Every relocation resolves to an existing file in one step.
-//! I4. The garbage counts of each file and origin are kept as a sum. So an edit costs its changes and a
-//!     look at each file, and does not depend on the number of lists.
+//! I4. The garbage counts of each file and origin are kept as a sum, each GC output has the sums of its relocations, and
+//!     files that no table refers to are listed by the sequence number up to which entries need them. So an edit costs
+//!     its changes, and does not depend on the number of files and lists: only what it has changed is checked.
 //! I5. After each edit, the counted references to all value logs, GC outputs and origins add up to those of all tables.
 //!     Tables list their transient logs, which are counted from there. Their lists of value logs are not in the
 //!     manifest: each edit says how these counts change.
@@ -19,25 +20,35 @@ use std::sync::Arc;
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::table::Referred;
-use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, LogSummary, RelocationTable, ValueFileMeta};
 
 use super::contradiction::{Contradiction, require};
 use super::edit::Record;
 use super::names::FileName;
 
+mod number_map;
 mod references;
+mod removal;
+
+pub(crate) use number_map::{NumberChunk, NumberMap};
 
 /// The value files of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ValueState {
     /// Transient log files, value logs and GC outputs.
-    pub(crate) files: BTreeMap<FileNumber, ValueFileState>,
+    pub(crate) files: NumberMap<ValueFileState>,
     /// By origin: the relocations of collected value logs.
-    pub(crate) relocations: BTreeMap<FileNumber, Relocation>,
+    pub(crate) relocations: NumberMap<Relocation>,
     /// The lists of garbage that no garbage collection has left behind yet.
     pub(crate) discard_lists: BTreeMap<FileNumber, Arc<DiscardList>>,
     /// The garbage values that the lists name in each file and origin (I4).
     garbage: BTreeMap<FileNumber, u64>,
+    /// Each GC output with the origins whose values are there (I4).
+    origins: BTreeSet<(FileNumber, FileNumber)>,
+    /// The files that nothing needs once [entries up to a sequence number](ValueFileState::needed_up_to) are settled (I4).
+    unreferred: BTreeSet<(SequenceNumber, FileNumber)>,
+    /// The files and origins that records of the present edit have changed: none between edits.
+    changed: Vec<FileNumber>,
     /// Entries and bytes that are counted as references to value logs, less those of all tables: zero between edits
     /// (I5).
     surplus: (i128, i128),
@@ -49,7 +60,11 @@ pub(crate) struct ValueFileState {
     /// For an open value log: the part that tables refer to.
     pub(crate) file: ValueFileMeta,
     pub(crate) kind: ValueFileKind,
+    /// The references that name the file.
     pub(crate) referred: Referred,
+    /// Those that name origins whose values are here, and the entries of the relocation tables of these.
+    pub(crate) through: Referred,
+    pub(crate) relocated_entries: u64,
 }
 
 /// The kind of a value file.
@@ -63,32 +78,6 @@ pub(crate) enum ValueFileKind {
     SealedLog { last_sequence: SequenceNumber },
     /// The live values of collected value logs.
     GcOutput,
-}
-
-/// The use of a value log or a GC output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ValueLogUsage {
-    /// For an open log: the part that flushed entries have pointed to.
-    pub(crate) file: ValueFileMeta,
-    /// The references of tables to it, also through relocation tables.
-    pub(crate) live: Referred,
-    /// The entries of its relocation tables that are still needed.
-    pub(crate) relocated_entries: u64,
-    /// Whether garbage collection may take it.
-    pub(crate) is_collectable: bool,
-    /// Whether only consumers of changes keep garbage collection from taking it.
-    pub(crate) is_held: bool,
-    pub(crate) is_open: bool,
-}
-
-/// The use that all tables together make of value files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ValueSums {
-    /// The bytes of all files of transient logs, and of their records that tables refer to.
-    pub(crate) transient_length: u64,
-    pub(crate) transient_bytes: u64,
-    /// The bytes that tables refer to through relocation tables.
-    pub(crate) relocated_bytes: u64,
 }
 
 /// The relocation of a collected value log.
@@ -120,6 +109,55 @@ impl ValueFileState {
         }
     }
 
+    /// All references of tables to its records.
+    pub(crate) fn live(&self) -> Referred {
+        self.referred.plus(self.through)
+    }
+
+    /// The entries up to this sequence number may need the file, and nothing else does; `None` while tables refer to it or
+    /// it is open.
+    fn needed_up_to(&self) -> Option<SequenceNumber> {
+        let up_to = match self.kind {
+            ValueFileKind::OpenLog => None,
+            ValueFileKind::SealedLog { last_sequence } => Some(last_sequence),
+            ValueFileKind::TransientLog | ValueFileKind::GcOutput => Some(0),
+        };
+        up_to.filter(|_| self.live().entries == 0)
+    }
+
+    /// The value log or GC output in numbers, if nothing but tables and consumers of changes needs the values of entries up
+    /// to `flushed`, and no consumer those of entries up to `settled`; `None` for a transient log.
+    pub(super) fn log_summary(
+        &self,
+        settled: SequenceNumber,
+        flushed: SequenceNumber,
+    ) -> Option<LogSummary> {
+        let is_open = match self.kind {
+            ValueFileKind::TransientLog => return None,
+            ValueFileKind::OpenLog => true,
+            ValueFileKind::SealedLog { .. } | ValueFileKind::GcOutput => false,
+        };
+        let live_bytes = self.live().bytes;
+        let is_ready = self.is_collectable(settled);
+        Some(LogSummary {
+            number: self.file.number,
+            table_bytes: self.file.end.saturating_sub(self.file.length),
+            live_bytes,
+            // Memtables may refer to values that no table refers to.
+            garbage_bytes: if is_ready || is_open {
+                self.file.length.saturating_sub(live_bytes)
+            } else {
+                0
+            },
+            moves: self.file.entries.saturating_add(self.relocated_entries),
+            is_ready,
+            is_held: self.is_collectable(flushed) && !is_ready,
+            is_open,
+            failures: 0,
+            is_resting: false,
+        })
+    }
+
     fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
         let file = self.file;
         let number = file.number;
@@ -144,12 +182,41 @@ impl ValueFileState {
 
 impl ValueState {
     pub(super) fn add(&mut self, file: ValueFileMeta, kind: ValueFileKind) {
-        let added = ValueFileState {
+        let mut added = ValueFileState {
             file,
             kind,
             referred: Referred::default(),
+            through: Referred::default(),
+            relocated_entries: 0,
         };
+        for origin in self.origins_of(file.number) {
+            added.add_relocation(&self.relocations[&origin]);
+        }
+        self.changed.push(file.number);
+        let needed_up_to = added.needed_up_to();
+        self.unreferred
+            .extend(needed_up_to.map(|up_to| (up_to, file.number)));
         self.files.insert(file.number, added);
+    }
+
+    /// Changes the file with this number, and what is kept about it; `None` if there is no such file.
+    fn change<R>(
+        &mut self,
+        number: FileNumber,
+        change: impl FnOnce(&mut ValueFileState) -> R,
+    ) -> Option<R> {
+        self.changed.push(number);
+        let file = self.files.get_mut(&number)?;
+        let before = file.needed_up_to();
+        let changed = change(file);
+        let after = file.needed_up_to();
+        if before != after {
+            if let Some(up_to) = before {
+                self.unreferred.remove(&(up_to, number));
+            }
+            self.unreferred.extend(after.map(|up_to| (up_to, number)));
+        }
+        Some(changed)
     }
 
     /// Updates the open value log to `file` and `kind`.
@@ -158,14 +225,21 @@ impl ValueState {
         file: ValueFileMeta,
         kind: ValueFileKind,
     ) -> Result<(), Contradiction> {
-        let known = self.files.get_mut(&file.number);
-        let known = known.filter(|known| known.kind == ValueFileKind::OpenLog);
-        let known = known
-            .ok_or_else(|| Contradiction::new(format!("value log {} is not open", file.number)))?;
-        let grows = known.file.length <= file.length && known.file.entries <= file.entries;
-        require(grows, || format!("value log {} shrinks", file.number))?;
-        (known.file, known.kind) = (file, kind);
-        Ok(())
+        let updated = self.change(file.number, |known| {
+            require(known.kind == ValueFileKind::OpenLog, || {
+                format!("value log {} is not open", file.number)
+            })?;
+            let grows = known.file.length <= file.length && known.file.entries <= file.entries;
+            require(grows, || format!("value log {} shrinks", file.number))?;
+            (known.file, known.kind) = (file, kind);
+            Ok(())
+        });
+        updated.unwrap_or_else(|| {
+            let number = file.number;
+            Err(Contradiction::new(format!(
+                "value log {number} does not exist"
+            )))
+        })
     }
 
     /// Adds a relocation. Returns whether its origin was a file until now.
@@ -175,20 +249,42 @@ impl ValueState {
         settled: SequenceNumber,
     ) -> Result<bool, Contradiction> {
         let origin = table.origin;
-        let collected = self.files.remove(&origin);
+        let collected = self.remove_file(origin);
         if let Some(log) = &collected {
             require(log.is_collectable(settled), || {
                 format!("value file {origin} is collected before all its entries are in tables")
             })?;
         }
-        let known = match &collected {
-            Some(log) => Some(log.referred),
-            None => self.relocations.get(&origin).map(|known| known.referred),
+        let known = match (&collected, self.remove_relocation(origin)) {
+            (Some(log), _) => Some(log.referred),
+            (None, relocation) => relocation.map(|known| known.referred),
         };
         let referred = known.unwrap_or_default();
-        self.relocations
-            .insert(origin, Relocation { table, referred });
+        let relocation = Relocation { table, referred };
+        self.change(table.gc_output, |file| file.add_relocation(&relocation));
+        self.origins.insert((table.gc_output, origin));
+        self.relocations.insert(origin, relocation);
         Ok(collected.is_some())
+    }
+
+    /// The origins whose values are in `gc_output`, ascending.
+    fn origins_of(&self, gc_output: FileNumber) -> impl Iterator<Item = FileNumber> {
+        let all = (gc_output, FileNumber(0))..=(gc_output, FileNumber(u64::MAX));
+        self.origins.range(all).map(|(_, origin)| *origin)
+    }
+
+    /// The relocation tables that lead to `gc_output`, by origin.
+    pub(crate) fn relocations_to(
+        &self,
+        gc_output: FileNumber,
+    ) -> impl Iterator<Item = &RelocationTable> {
+        let origins = self.origins_of(gc_output);
+        origins.map(|origin| &self.relocations[&origin].table)
+    }
+
+    /// The newest file that a relocation table leads to.
+    pub(super) fn newest_relocation(&self) -> Option<FileNumber> {
+        self.origins.last().map(|(gc_output, _)| *gc_output)
     }
 
     pub(super) fn add_discard_list(&mut self, list: &DiscardList) -> Result<(), Contradiction> {
@@ -198,6 +294,7 @@ impl ValueState {
                 Contradiction::new(format!("too many garbage values of value file {file}"))
             })?;
         }
+        self.changed.extend(list.counts.keys());
         self.discard_lists
             .insert(list.number, Arc::new(list.clone()));
         Ok(())
@@ -223,171 +320,15 @@ impl ValueState {
                     self.garbage.remove(file);
                 }
             }
+            let relocation = self.relocations.get(file);
+            self.changed.extend(relocation.map(|it| it.table.gc_output));
         }
         Ok(())
-    }
-
-    /// Removes files and origins that no longer exist from the lists. Removes empty lists, and their
-    /// numbers from `numbers`.
-    fn trim_discard_lists(&mut self, numbers: &mut BTreeSet<FileNumber>) {
-        let is_gone = |file: &FileNumber| {
-            !self.files.contains_key(file) && !self.relocations.contains_key(file)
-        };
-        let gone: BTreeSet<FileNumber> = self.garbage.keys().copied().filter(is_gone).collect();
-        if !gone.is_empty() {
-            self.garbage.retain(|file, _| !gone.contains(file));
-            for list in self.discard_lists.values_mut() {
-                if list.counts.keys().any(|file| gone.contains(file)) {
-                    Arc::make_mut(list)
-                        .counts
-                        .retain(|file, _| !gone.contains(file));
-                }
-            }
-        }
-        self.discard_lists.retain(|number, list| {
-            if list.counts.is_empty() {
-                numbers.remove(number);
-            }
-            !list.counts.is_empty()
-        });
-    }
-
-    /// The value logs and GC outputs, if nothing but tables and consumers of changes needs the values of entries up to `flushed`,
-    /// and no consumer those of entries up to `settled`.
-    pub(super) fn logs(
-        &self,
-        settled: SequenceNumber,
-        flushed: SequenceNumber,
-    ) -> Vec<ValueLogUsage> {
-        let through = self.referred_through();
-        let mut relocated: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for table in self.relocations.values().map(|it| it.table) {
-            let entries = relocated.entry(table.gc_output).or_default();
-            *entries = entries.saturating_add(table.entries);
-        }
-        let files = self.files.values();
-        let logs = files.filter(|it| it.kind != ValueFileKind::TransientLog);
-        let log = |it: &ValueFileState| {
-            let number = it.file.number;
-            let through = through.get(&number).copied().unwrap_or_default();
-            ValueLogUsage {
-                file: it.file,
-                live: it.referred.plus(through),
-                relocated_entries: relocated.get(&number).copied().unwrap_or_default(),
-                is_collectable: it.is_collectable(settled),
-                is_held: it.is_collectable(flushed) && !it.is_collectable(settled),
-                is_open: it.kind == ValueFileKind::OpenLog,
-            }
-        };
-        logs.map(log).collect()
-    }
-
-    /// The use that all tables together make of the files.
-    pub(super) fn summed(&self) -> ValueSums {
-        let mut sums = ValueSums::default();
-        let is_transient = |it: &&ValueFileState| it.kind == ValueFileKind::TransientLog;
-        for it in self.files.values().filter(is_transient) {
-            sums.transient_length = sums.transient_length.saturating_add(it.file.length);
-            sums.transient_bytes = sums.transient_bytes.saturating_add(it.referred.bytes);
-        }
-        for it in self.relocations.values() {
-            sums.relocated_bytes = sums.relocated_bytes.saturating_add(it.referred.bytes);
-        }
-        sums
-    }
-
-    /// The references to each GC output through relocation tables.
-    pub(crate) fn referred_through(&self) -> BTreeMap<FileNumber, Referred> {
-        let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
-        for relocation in self.relocations.values() {
-            let sum = sums.entry(relocation.table.gc_output).or_default();
-            *sum = sum.plus(relocation.referred);
-        }
-        sums
     }
 
     #[cfg(test)]
     pub(super) fn garbage(&self) -> &BTreeMap<FileNumber, u64> {
         &self.garbage
-    }
-
-    /// Removes everything that nothing needs (I2), if only tables need the values of entries up to `settled`, and the numbers of removed files from `numbers`.
-    /// Checks I1, I3 and I5.
-    pub(super) fn remove_unneeded(
-        &mut self,
-        settled: SequenceNumber,
-        numbers: &mut BTreeSet<FileNumber>,
-    ) -> Result<(), Contradiction> {
-        self.check_surplus()?; // I5
-        // For each GC output: the oldest origin that tables refer to.
-        let mut oldest: BTreeMap<FileNumber, FileNumber> = BTreeMap::new();
-        for (origin, relocation) in &self.relocations {
-            if relocation.referred.entries > 0 {
-                oldest.entry(relocation.table.gc_output).or_insert(*origin);
-            }
-        }
-        let garbage = &self.garbage;
-        self.relocations.retain(|origin, relocation| {
-            let older = oldest.get(&relocation.table.gc_output);
-            older.is_some_and(|older| older <= origin) || garbage.contains_key(origin)
-        });
-        let through = self.referred_through();
-        let live = |value_file: &ValueFileState| {
-            let through = through.get(&value_file.file.number).copied();
-            value_file.referred.plus(through.unwrap_or_default())
-        };
-        for value_file in self.files.values() {
-            let file = value_file.file;
-            let live = live(value_file);
-            require(
-                live.entries <= file.entries && live.bytes <= file.length,
-                || {
-                    format!(
-                        "tables refer to more of value file {} than it holds",
-                        file.number
-                    )
-                },
-            )?;
-        }
-        for relocation in self.relocations.values() {
-            let table = &relocation.table;
-            let gc_output = self.files.get(&table.gc_output);
-            let is_within = gc_output.is_some_and(|it| {
-                let end = table.end().unwrap_or(u64::MAX);
-                it.file.length <= table.offset && end <= it.file.end
-            });
-            require(is_within, || {
-                let origin = table.origin;
-                format!("the relocation table of value file {origin} is outside its GC output")
-            })?; // I3
-        }
-        self.files.retain(|number, value_file| {
-            let is_needed = live(value_file).entries > 0
-                || match value_file.kind {
-                    ValueFileKind::TransientLog | ValueFileKind::GcOutput => false,
-                    ValueFileKind::OpenLog => true,
-                    ValueFileKind::SealedLog { last_sequence } => last_sequence > settled,
-                };
-            if !is_needed {
-                numbers.remove(number);
-            }
-            is_needed
-        });
-        // A GC output without live values needs neither relocations nor garbage counts.
-        let files = &self.files;
-        self.relocations
-            .retain(|_, relocation| files.contains_key(&relocation.table.gc_output));
-        self.trim_discard_lists(numbers);
-        Ok(())
-    }
-
-    /// The bytes of all value files and discard lists, except value logs that are not sealed.
-    pub(super) fn complete_bytes(&self) -> u64 {
-        let complete = |file: &&ValueFileState| file.kind != ValueFileKind::OpenLog;
-        let files = self.files.values().filter(complete);
-        let lists = self.discard_lists.values().map(|list| list.length);
-        let bytes = files.map(|file| file.file.end).chain(lists);
-        bytes.fold(0, u64::saturating_add)
     }
 
     /// All value files and discard lists, with their lengths.

@@ -24,8 +24,7 @@ use super::handle::FileHandle;
 use super::keyspace::KeyspaceState;
 use super::level::{Level, LevelEdit};
 use super::obsolete::Obsolete;
-use super::value_files::ValueFiles;
-use super::values::{ValueLogUsage, ValueSums};
+use super::value_files::{ValueFiles, ValueSums};
 
 /// All files of a keyspace at one time.
 #[derive(Debug)]
@@ -33,8 +32,6 @@ pub(crate) struct Version {
     /// Level 0 first; the deepest is not empty unless it is level 0.
     levels: Vec<Shared<Level>>,
     values: Shared<ValueFiles>,
-    logs: Shared<Vec<ValueLogUsage>>,
-    summed: ValueSums,
     /// Whether an entry of a table expires.
     may_expire: bool,
 }
@@ -109,13 +106,12 @@ impl Version {
         Ok(self.apply(&adds, &removes)?.with_values(keyspace, obsolete))
     }
 
-    /// This version with the present value files of `keyspace`.
+    /// This version with the present value files of `keyspace`. Costs a look at the chunks of value files that have changed, and
+    /// a step for each chunk.
     pub(crate) fn with_values(&self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
         Self {
             levels: self.levels.clone(),
-            values: ValueFiles::updated(&self.values, &keyspace.values, obsolete),
-            logs: Shared::new(keyspace.values.logs(keyspace.settled, keyspace.flushed)),
-            summed: keyspace.values.summed(),
+            values: Shared::new(self.values.updated(keyspace, obsolete)),
             may_expire: self.may_expire,
         }
     }
@@ -156,19 +152,9 @@ impl Version {
         &self.values
     }
 
-    /// The use of each value log and GC output.
-    pub(crate) fn logs(&self) -> &[ValueLogUsage] {
-        &self.logs
-    }
-
-    /// The use that all tables together make of value files.
-    pub(crate) fn value_sums(&self) -> ValueSums {
-        self.summed
-    }
-
-    /// The number of transient log files: all value files except value logs and GC outputs.
-    pub(crate) fn transient_files(&self) -> usize {
-        self.values.iter().len() - self.logs.len()
+    /// Sums over the value files.
+    pub(crate) fn value_sums(&self) -> &ValueSums {
+        self.values.sums()
     }
 
     /// The bytes of all files, except value logs that are not sealed. Costs a look at each level.
@@ -223,8 +209,6 @@ impl Version {
         }
         Ok(Self {
             values: Shared::clone(&self.values),
-            logs: Shared::clone(&self.logs),
-            summed: self.summed,
             ..Self::trimmed(levels)
         })
     }
@@ -251,8 +235,6 @@ impl Version {
             may_expire: levels.iter().any(expires),
             levels,
             values: Shared::default(),
-            logs: Shared::default(),
-            summed: ValueSums::default(),
         }
     }
 }

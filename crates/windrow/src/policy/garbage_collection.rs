@@ -10,8 +10,8 @@
 //! I2. One garbage collection copies about one log, for any number of victims. The relocation tables of its
 //!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`]
 //!     logs.
-//! I3. A log is collected for its garbage only while the space is used up, and if the part [`GARBAGE_MIN`]
-//!     of it or more is garbage.
+//! I3. A log is collected for its garbage only while the space is used up, and if it is
+//!     [worthwhile](LogSummary::is_worthwhile): a part of it is garbage.
 //! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed,
 //!     and its priority falls with each failure. Its garbage slows no writer, and does not count while the
 //!     log rests: the tree then takes that much more than `max_space_amp` allows.
@@ -21,13 +21,10 @@
 
 use super::capacities::{live_bytes, tree_bytes, whole};
 use super::placement::{value_log_bytes, value_log_bytes_min};
-use super::summary::LogSummary;
 use super::tree::{Sum, Tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
-
-/// The part of a log that must be garbage for it to be collected.
-const GARBAGE_MIN: f64 = 0.05;
+use crate::value::{LogSummary, SummedLogs};
 
 /// The most records and table entries of the logs of one garbage collection. They decide its memory.
 const MOVES_MAX: u64 = 1 << 20;
@@ -43,11 +40,6 @@ const GARBAGE_IN_OPEN_MIN: f64 = 0.5;
 
 /// The part of the space above the live bytes from which logs are collected.
 const SPACE_USED: f64 = 0.95;
-
-/// Whether `log` can be collected and has enough garbage (I1, I3).
-fn is_worthwhile(log: &LogSummary) -> bool {
-    log.is_ready && log.garbage_fraction() >= GARBAGE_MIN
-}
 
 /// The log with the highest priority is collected next.
 fn priority(log: &LogSummary) -> f64 {
@@ -65,11 +57,16 @@ fn excess<K: Clone>(
     if space.is_infinite() {
         return 0;
     }
-    let counted = tree.logs().iter().filter(|log| counts(log));
-    let garbage = sum(counted.map(|log| log.garbage_bytes));
-    let tables = sum(tree.logs().iter().map(|log| log.table_bytes));
+    let sums = tree.log_sums();
+    let failed = tree.failed_logs();
+    let garbage = failed
+        .iter()
+        .filter(|log| !counts(log))
+        .map(|log| log.garbage_bytes)
+        .fold(sums.garbage_bytes, u64::saturating_sub);
     let allowed = live_bytes(tree) * (1.0 + space * SPACE_USED);
-    let taken = sum([tree_bytes(tree), garbage, tables].into_iter()) as f64;
+    let taken = [garbage, sums.table_bytes].into_iter();
+    let taken = taken.fold(tree_bytes(tree), u64::saturating_add) as f64;
     whole((taken - allowed).max(0.0)).min(garbage)
 }
 
@@ -80,40 +77,38 @@ fn has_not_failed(log: &LogSummary) -> bool {
 
 /// The excess that garbage collection can remove now.
 pub(crate) fn garbage_excess<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> u64 {
-    let logs = tree.logs().iter().filter(|log| has_not_failed(log));
-    let worthwhile = logs.filter(|log| is_worthwhile(log));
-    let garbage = sum(worthwhile.map(|log| log.garbage_bytes));
+    let failed = tree.failed_logs();
+    let garbage = failed
+        .iter()
+        .filter(|log| log.is_worthwhile())
+        .map(|log| log.garbage_bytes)
+        .fold(tree.log_sums().worthwhile_bytes, u64::saturating_sub);
     excess(tree, options, has_not_failed).min(garbage)
 }
 
 /// Whether the open log should be sealed, so that it can be collected, because it holds most of the garbage values. Not while
 /// consumers of changes hold an older one: they would hold this one, too.
 pub(crate) fn wants_seal<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> bool {
-    let is_due = |log: &LogSummary| log.is_open && log.garbage_fraction() >= GARBAGE_IN_OPEN_MIN;
-    tree.logs().iter().any(is_due)
-        && !tree.logs().iter().any(|log| log.is_held)
+    let sums = tree.log_sums();
+    sums.open_fraction_max >= GARBAGE_IN_OPEN_MIN
+        && !sums.has_held
         && excess(tree, options, has_not_failed) > 0
         && garbage_excess(tree, options) == 0
 }
 
 /// The bytes of all value logs.
 pub(crate) fn bytes_held<K: Clone>(tree: &dyn Tree<K>) -> u64 {
-    let bytes = |log: &LogSummary| log.live_bytes.saturating_add(log.garbage_bytes);
-    sum(tree.logs().iter().map(bytes))
-}
-
-fn sum(bytes: impl Iterator<Item = u64>) -> u64 {
-    bytes.fold(0, u64::saturating_add)
+    let sums = tree.log_sums();
+    sums.live_bytes.saturating_add(sums.garbage_bytes)
 }
 
 /// The bytes of values in value logs that one memtable may refer to until it is full. They may supersede as many
 /// bytes, which become known garbage only at the flush.
 pub(crate) fn values_behind_max<K: Clone>(tree: &dyn Tree<K>, options: &KeyspaceOptions) -> u64 {
-    let live = sum(tree.logs().iter().map(|log| log.live_bytes));
-    let garbage = sum(tree.logs().iter().map(|log| log.garbage_bytes));
+    let sums = tree.log_sums();
     let unmerged = tree.sum(0, Sum::LogBytes);
-    let taken = garbage.saturating_add(unmerged) as f64;
-    let space = (options.max_space_amp - 1.0) * SPACE_USED * live as f64 - taken;
+    let taken = sums.garbage_bytes.saturating_add(unmerged) as f64;
+    let space = (options.max_space_amp - 1.0) * SPACE_USED * sums.live_bytes as f64 - taken;
     whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
 }
 
@@ -144,16 +139,14 @@ fn victims_for_garbage<K: Clone>(
     if excess(tree, options, |log| !log.is_resting) == 0 {
         return Vec::new();
     }
-    let due = tree.logs().iter().filter(|log| !log.is_resting);
-    let mut logs: Vec<&LogSummary> = due.filter(|log| is_worthwhile(log)).collect();
-    logs.sort_by(|left, right| priority(right).total_cmp(&priority(left)));
+    let logs = most_urgent(tree, at_most + tree.failed_logs().len());
     if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
         return vec![first.number]; // I4
     }
     let log_bytes = value_log_bytes(bytes_held(tree), options);
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut chosen = Vec::new();
-    for log in logs.into_iter().filter(|log| has_not_failed(log)) {
+    for log in logs.into_iter().filter(has_not_failed) {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
         let is_enough = live > log_bytes || moves > MOVES_MAX || chosen.len() == at_most;
@@ -163,6 +156,36 @@ fn victims_for_garbage<K: Clone>(
         chosen.push(log.number);
     }
     chosen
+}
+
+/// The logs with the highest priority among those that are due for their garbage, at most `count`. Of equal ones the older
+/// one comes first.
+fn most_urgent<K: Clone>(tree: &dyn Tree<K>, count: usize) -> Vec<LogSummary> {
+    let fraction_max = |chunk| tree.log_chunk_sums(chunk).worthwhile_fraction_max;
+    let mut chunks: Vec<(f64, usize)> = (0..tree.log_chunks())
+        .map(|chunk| (fraction_max(chunk), chunk))
+        .filter(|(fraction_max, _)| *fraction_max > 0.0)
+        .collect();
+    let is_before = |left: &(f64, usize), right: &(f64, usize)| {
+        right.0.total_cmp(&left.0).then(left.1.cmp(&right.1))
+    };
+    chunks.sort_by(is_before);
+    let mut found: Vec<((f64, usize), LogSummary)> = Vec::new();
+    for (fraction_max, chunk) in chunks {
+        let is_enough = found.len() == count;
+        if let Some((last, _)) = found.last().filter(|_| is_enough)
+            && is_before(last, &(fraction_max, chunk)).is_le()
+        {
+            break; // No log of this chunk or a later one comes before the last one.
+        }
+        let logs = tree.logs(chunk).into_owned().into_iter();
+        let due = logs.filter(|log| log.is_worthwhile() && !log.is_resting);
+        found.extend(due.map(|log| ((priority(&log), chunk), log)));
+        // Those of one chunk are by number, and stay so.
+        found.sort_by(|(left, _), (right, _)| is_before(left, right));
+        found.truncate(count);
+    }
+    found.into_iter().map(|(_, log)| log).collect()
 }
 
 /// The fragments to be put together: the smallest ones, enough for a log, or at least
@@ -179,17 +202,15 @@ fn fragments<K: Clone>(
     at_most: usize,
 ) -> Vec<FileNumber> {
     let log_bytes = value_log_bytes_min(options);
-    let is_fragment = |log: &&LogSummary| {
-        log.is_ready
-            && !log.is_resting
-            && log.live_bytes.saturating_add(log.garbage_bytes) < log_bytes / 2
-            && log.moves < MOVES_MAX / 4
+    let is_fragment = |log: &LogSummary| {
+        log.is_ready && !log.is_resting && log.bytes() < log_bytes / 2 && log.moves < MOVES_MAX / 4
     };
-    let (mut logs, mut failed): (Vec<&LogSummary>, Vec<&LogSummary>) = tree
-        .logs()
-        .iter()
+    let may_have_some = |sums: SummedLogs| sums.ready_bytes_min < log_bytes / 2;
+    let chunks = (0..tree.log_chunks()).filter(|chunk| may_have_some(tree.log_chunk_sums(*chunk)));
+    let (mut logs, mut failed): (Vec<LogSummary>, Vec<LogSummary>) = chunks
+        .flat_map(|chunk| tree.logs(chunk).into_owned())
         .filter(is_fragment)
-        .partition(|log| has_not_failed(log));
+        .partition(has_not_failed);
     logs.sort_by_key(|log| (log.live_bytes, log.number));
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut count = 0;

@@ -62,7 +62,7 @@ pub(crate) use placement::{
 pub(crate) use scores::pending_bytes;
 pub(crate) use scrub::ScrubPass;
 pub(crate) use summary::{
-    Claim, FileSummary, LogSummary, SegmentSummary, TRANSIENT_PARTS, cut_bytes, merged_cut_bytes,
+    Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, cut_bytes, merged_cut_bytes,
 };
 pub use throttle::StallCause;
 pub(crate) use throttle::{

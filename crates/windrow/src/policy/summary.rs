@@ -140,39 +140,6 @@ pub(crate) struct SegmentSummary {
     pub(crate) logs: Option<LogReferences>,
 }
 
-/// A value log or a GC output, as far as tables may refer to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "facts of a log that do not depend on each other"
-)]
-pub(crate) struct LogSummary {
-    pub(crate) number: FileNumber,
-    /// Bytes of the file that are not records.
-    pub(crate) table_bytes: u64,
-    /// Bytes of its records that tables refer to, and of the others.
-    pub(crate) live_bytes: u64,
-    pub(crate) garbage_bytes: u64,
-    /// Its records, and the entries of its relocation tables.
-    pub(crate) moves: u64,
-    /// Whether it is complete, and every pointer into it is in tables (I1).
-    pub(crate) is_ready: bool,
-    /// Whether only consumers of changes keep it from being ready.
-    pub(crate) is_held: bool,
-    /// Whether values are being added.
-    pub(crate) is_open: bool,
-    /// How often its garbage collection has failed, and whether it rests after a failure.
-    pub(crate) failures: u32,
-    pub(crate) is_resting: bool,
-}
-
-impl LogSummary {
-    pub(super) fn garbage_fraction(&self) -> f64 {
-        let all = self.live_bytes.saturating_add(self.garbage_bytes);
-        self.garbage_bytes as f64 / all.max(1) as f64
-    }
-}
-
 /// The keys of `level` that a running job may write: the hull of its inputs.
 ///
 /// A compaction never writes a key that it did not read, so two jobs whose hulls are disjoint write

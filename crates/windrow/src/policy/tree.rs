@@ -5,7 +5,7 @@
 //! chunk only if the bounds do not exclude all of them.
 //!
 //! The engine answers from sums that its versions keep for each level and chunk. Tests and the simulation use a list of
-//! files, the [`TreeSummary`](super::TreeSummary). It answers with one chunk for each level, without bounds. The plans
+//! files, the [`TreeSummary`](super::TreeSummary). It answers with one chunk for each level and for all logs, without bounds. The plans
 //! are the same, except in trees with values in transient logs: there the engine estimates what a level pins, and
 //! compares the cost of a neighbour with the mean of its chunk, not of its level.
 
@@ -16,7 +16,8 @@ use std::ops::Range;
 use crate::base::SequenceNumber;
 
 use super::moved_values::MovedValues;
-use super::summary::{Claim, FileSummary, LogSummary};
+use super::summary::{Claim, FileSummary};
+use crate::value::{LogSummary, SummedLogs};
 
 /// The tree of one keyspace, as numbers and boundaries. Positions of files count from 0 in each level.
 pub(crate) trait Tree<K: Clone>: Debug {
@@ -47,8 +48,20 @@ pub(crate) trait Tree<K: Clone>: Debug {
         0
     }
 
-    /// The value logs, and the GC outputs that replace some of them.
-    fn logs(&self) -> &[LogSummary];
+    /// Sums over the value logs, and the GC outputs that replace some of them.
+    fn log_sums(&self) -> SummedLogs;
+
+    /// Those of them whose garbage collection has failed.
+    fn failed_logs(&self) -> Cow<'_, [LogSummary]>;
+
+    /// The number of chunks of neighbouring logs.
+    fn log_chunks(&self) -> usize;
+
+    /// Sums over the logs of a chunk. Failures do not count.
+    fn log_chunk_sums(&self, chunk: usize) -> SummedLogs;
+
+    /// The logs of a chunk, by number.
+    fn logs(&self, chunk: usize) -> Cow<'_, [LogSummary]>;
 
     /// The bytes that all files refer to through relocation tables.
     fn moved_bytes(&self) -> u64;

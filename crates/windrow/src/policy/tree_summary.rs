@@ -10,9 +10,10 @@ use std::sync::OnceLock;
 
 use crate::base::SequenceNumber;
 use crate::table::cost_per_byte;
+use crate::value::{LogSummary, SummedLogs};
 
 use super::moved_values::MovedValues;
-use super::summary::{Claim, FileSummary, LogSummary, overlapping};
+use super::summary::{Claim, FileSummary, overlapping};
 use super::tree::{Bounds, Sum, Tree};
 
 /// The tree of one keyspace, as numbers and boundaries.
@@ -201,8 +202,25 @@ impl<K: Ord + Clone + Debug> Tree<K> for TreeSummary<K> {
         self.pinned_above
     }
 
-    fn logs(&self) -> &[LogSummary] {
-        &self.logs
+    fn log_sums(&self) -> SummedLogs {
+        self.logs.iter().collect()
+    }
+
+    fn failed_logs(&self) -> Cow<'_, [LogSummary]> {
+        let failed = self.logs.iter().filter(|log| log.failures > 0);
+        failed.copied().collect()
+    }
+
+    fn log_chunks(&self) -> usize {
+        1
+    }
+
+    fn log_chunk_sums(&self, _: usize) -> SummedLogs {
+        self.log_sums()
+    }
+
+    fn logs(&self, _: usize) -> Cow<'_, [LogSummary]> {
+        Cow::Borrowed(&self.logs)
     }
 
     fn moved_bytes(&self) -> u64 {

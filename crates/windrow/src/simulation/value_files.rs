@@ -19,8 +19,9 @@ use super::transient_logs::TransientLogs;
 use super::value_file::ValueFile;
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
-use crate::policy::{self, InputTransientLog, LogSummary, MovedValues, ReferredLog, whole};
+use crate::policy::{self, InputTransientLog, MovedValues, ReferredLog, whole};
 use crate::table::{LogReferences, LogSums, Referred};
+use crate::value::LogSummary;
 
 /// Bytes of a relocation table for each record that it leads to.
 pub(super) const MOVE_BYTES: f64 = 12.05;

@@ -9,6 +9,7 @@ mod check;
 mod discard_list;
 mod file;
 mod gc_output;
+mod log_summary;
 mod log_writer;
 mod meta;
 mod open_values;
@@ -29,6 +30,7 @@ pub(crate) use discard_list::discard_list_name;
 pub(crate) use discard_list::{DiscardList, DiscardListWriter, each_discarded, read_discard_list};
 pub(crate) use file::{ValueContext, ValueFile};
 pub(crate) use gc_output::GcOutputWriter;
+pub(crate) use log_summary::{LogSummary, SummedLogs};
 pub(crate) use log_writer::ValueLogWriter;
 pub(crate) use meta::ValueFileMeta;
 #[cfg(test)]

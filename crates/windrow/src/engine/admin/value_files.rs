@@ -179,12 +179,10 @@ pub(super) fn value_stats(
 
 /// The reports, without the references.
 fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber, ValueFileReport> {
-    let through = manifest.values.referred_through();
     let mut reports: BTreeMap<FileNumber, ValueFileReport> = BTreeMap::new();
     for file in manifest.values.files.values() {
         let number = file.file.number;
-        let moved = through.get(&number).copied().unwrap_or_default();
-        let live = file.referred.plus(moved);
+        let live = file.live();
         let (kind, is_flushed) = match file.kind {
             ValueFileKind::TransientLog => (ValueFileUse::TransientLog, true),
             ValueFileKind::OpenLog => (ValueFileUse::Log, true),
@@ -224,7 +222,7 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
         };
         reports.insert(number, report);
     }
-    for (origin, relocated) in &manifest.values.relocations {
+    for (origin, relocated) in manifest.values.relocations.iter() {
         if let Some(report) = reports.get_mut(&relocated.table.gc_output) {
             report.relocations.push(ValueRelocation {
                 origin: origin.0,

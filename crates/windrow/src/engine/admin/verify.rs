@@ -150,16 +150,17 @@ impl Engine {
                 }
             }
         }
-        for log in version.logs().iter().filter(|log| log.is_collectable) {
+        for log in version.values().collectable() {
             let number = log.file.number;
             let live = live.get(&number).copied().unwrap_or_default();
             let garbage = garbage.get(&number).copied().unwrap_or_default();
-            let is_recorded = (live.entries, live.bytes) == (log.live.entries, log.live.bytes);
+            let recorded = log.live();
+            let is_recorded = live == recorded;
             if !is_recorded || live.entries + garbage != log.file.entries {
                 let what = format!(
                     "it holds {} values: tables refer to {} of them with {} bytes (recorded: {} with {}), and \
                      {garbage} are garbage",
-                    log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
+                    log.file.entries, live.entries, live.bytes, recorded.entries, recorded.bytes,
                 );
                 let name = FileName::Values(number).to_string();
                 report.damage.push(Error::corruption(&name, 0, what));

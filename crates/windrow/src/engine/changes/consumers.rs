@@ -251,7 +251,7 @@ impl Engine {
                 let logs = &state.changes.kept_logs;
                 kept.borrow_mut().retain(|log| !logs.contains_key(log));
                 for keyspace in self.keyspaces.load().iter() {
-                    if !keyspace.state().version.logs().is_empty() {
+                    if keyspace.state().version.value_sums().logs.logs > 0 {
                         self.set_value_files(keyspace, state);
                     }
                 }

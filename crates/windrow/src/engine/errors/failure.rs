@@ -16,7 +16,7 @@ use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::Engine;
 use crate::engine::admin::stats::PausedFile;
 use crate::engine::counters::micros;
-use crate::policy::LogSummary;
+use crate::value::LogSummary;
 
 /// The pause of jobs after a failure.
 const BACKOFF: Duration = Duration::from_secs(1);
@@ -98,6 +98,11 @@ impl Backoffs {
     pub(in crate::engine) fn paused(&self, now: Duration) -> BTreeSet<FileNumber> {
         let files = self.0.keys().copied();
         files.filter(|file| self.is_paused(*file, now)).collect()
+    }
+
+    /// The files that have failed.
+    pub(in crate::engine) fn files(&self) -> impl Iterator<Item = FileNumber> {
+        self.0.keys().copied()
     }
 
     /// The failures of jobs of `file` since the last success.

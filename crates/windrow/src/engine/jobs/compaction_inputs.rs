@@ -236,7 +236,7 @@ mod tests {
         let lower: Vec<_> = version.levels()[deepest].files().cloned().collect();
         assert!(lower.len() > 2);
         let all = inputs(&lower).transient_logs_met();
-        assert_eq!(all.len(), version.transient_files());
+        assert_eq!(all.len(), version.value_sums().transient_files);
         for (file, met) in &all {
             let usage = version.values().usage(*file).unwrap();
             assert_eq!(met.input_bytes, usage.referred, "{file:?}");

@@ -26,7 +26,6 @@ use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::compact::garbage_collection::{GcResult, LISTS_MAX, Victim, collect};
 use crate::engine::counters;
-use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
 use crate::manifest::{ManifestState, Record, Version};
@@ -87,10 +86,9 @@ impl GcJob {
         let values = &keyspace.values;
         let victim = |number: &FileNumber| {
             let log = values.files.get(number)?;
-            let tables = values.relocations.values().map(|relocated| relocated.table);
             log.is_collectable(keyspace.settled).then(|| Victim {
                 file: log.file,
-                tables: tables.filter(|table| table.gc_output == *number).collect(),
+                tables: values.relocations_to(*number).copied().collect(),
             })
         };
         let mut job = Self {
@@ -164,19 +162,17 @@ impl Engine {
     /// Claims the garbage collection that the policy picks for `keyspace`, except what pauses at `now`.
     pub(super) fn claim_gc(&self, keyspace: &Arc<KeyspaceCore>, now: Duration) -> Option<GcJob> {
         let version = Shared::clone(&keyspace.state().version);
-        if version.logs().is_empty() || keyspace.work.lock().is_gc_running {
+        if version.value_sums().logs.logs == 0 {
             return None;
         }
-        // Without the lock. A file that has gone meanwhile is no victim.
-        let nothing = KeyspaceWork::default();
-        let mut tree = summary(&version, &nothing);
         let mut work = keyspace.work.lock();
         if work.is_gc_running {
             return None;
         }
-        let is_there = |number| version.logs().iter().any(|log| log.file.number == number);
+        let is_there = |number| version.values().log(number).is_some();
         work.gc_backoffs.keep_only(is_there);
-        work.gc_backoffs.annotate(&mut tree.logs, now);
+        // A file that has gone meanwhile is no victim.
+        let tree = summary(&version, &work).resting_at(now);
         let at_most = work.victims_max.unwrap_or(VICTIMS_MAX);
         let victims = policy::victims(&tree, &keyspace.options(), at_most);
         drop(tree);
@@ -206,22 +202,22 @@ impl Engine {
         let keyspaces = self.keyspaces.load();
         let wants = |keyspace: &&Arc<KeyspaceCore>| {
             let state = keyspace.state();
-            let is_open = state.version.logs().iter().any(|log| log.is_open);
+            let is_open = state.version.value_sums().logs.has_open;
             // A flush of the frozen memtable seals the full logs.
             if !is_open || !state.frozen.is_empty() {
                 return false;
             }
             // Only if no writer writes values, which needs the lock of the log.
             let has_full = state.active.is_empty() && keyspace.value_log.lock().full_count() > 0;
-            let nothing = KeyspaceWork::default();
-            let mut tree = summary(&state.version, &nothing);
             let mut work = keyspace.work.lock();
             if work.is_flushing {
                 return false;
             }
-            work.gc_backoffs.annotate(&mut tree.logs, now);
-            work.is_flushing = has_full || policy::wants_seal(&tree, &keyspace.options());
-            work.is_flushing
+            let tree = summary(&state.version, &work).resting_at(now);
+            let is_due = has_full || policy::wants_seal(&tree, &keyspace.options());
+            drop(tree);
+            work.is_flushing = is_due;
+            is_due
         };
         keyspaces.iter().find(wants).cloned()
     }

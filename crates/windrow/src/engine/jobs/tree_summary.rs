@@ -13,12 +13,13 @@ use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::sync::Shared;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::engine::keyspace::KeyspaceWork;
-use crate::manifest::{FileHandle, Level, ValueLogUsage, Version};
+use crate::manifest::{FileHandle, Level, Version};
 use crate::policy::{
-    self, Bounds, Claim, FileSummary, LogSummary, MovedValues, ReadPoints, ReferredLog,
-    SegmentSummary, Sum, Tree, TreeSummary, cut_bytes, whole,
+    self, Bounds, Claim, FileSummary, MovedValues, ReadPoints, ReferredLog, SegmentSummary, Sum,
+    Tree, TreeSummary, cut_bytes, whole,
 };
 use crate::table::{FileMeta, Measure, SegmentMeta};
+use crate::value::{LogSummary, SummedLogs};
 
 /// The tree of a version, and what jobs do there.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ pub(in crate::engine) struct VersionTree<'a> {
     claims: Vec<Claim<&'a [u8]>>,
     /// See [`Tree::allowed`].
     pub(in crate::engine) allowed: Vec<u64>,
-    pub(in crate::engine) logs: Vec<LogSummary>,
+    /// The value logs whose garbage collection has failed.
+    failed_logs: Vec<LogSummary>,
     /// The busy files below level 0, as levels and positions.
     busy: Vec<(usize, usize)>,
     /// The readers, if entries may have expired for them.
@@ -46,9 +48,6 @@ pub(in crate::engine) fn summary<'a>(
     version: &'a Version,
     work: &'a KeyspaceWork,
 ) -> VersionTree<'a> {
-    let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
-    // A job that takes logs checks itself whether their pause is over.
-    work.gc_backoffs.annotate(&mut logs, Duration::MAX);
     let busy = work.busy.values();
     VersionTree {
         version,
@@ -58,11 +57,20 @@ pub(in crate::engine) fn summary<'a>(
         pauses_at: None,
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
-        logs,
+        // A job that takes logs asks whether their pause is over.
+        failed_logs: failed_logs(version, work, Duration::MAX),
         busy: busy.filter_map(|file| position(version, file)).collect(),
         readers: None,
         moved: OnceCell::new(),
     }
+}
+
+/// The value logs of `version` whose garbage collection has failed, some of which pause at `now`.
+fn failed_logs(version: &Version, work: &KeyspaceWork, now: Duration) -> Vec<LogSummary> {
+    let failed = work.gc_backoffs.files();
+    let mut logs: Vec<LogSummary> = failed.filter_map(|it| version.values().log(it)).collect();
+    work.gc_backoffs.annotate(&mut logs, now);
+    logs
 }
 
 /// What the tables of `version` refer to in each value log and origin. Costs a look at each of them.
@@ -147,6 +155,12 @@ impl<'a> VersionTree<'a> {
     /// The same tree, of a keyspace that was not written to for this time.
     pub(in crate::engine) fn idle_for(mut self, time: Duration) -> Self {
         self.is_idle = policy::is_idle(time);
+        self
+    }
+
+    /// The same tree, in which the value logs rest that pause at `now` after failed jobs.
+    pub(in crate::engine) fn resting_at(mut self, now: Duration) -> Self {
+        self.failed_logs = failed_logs(self.version, self.work, now);
         self
     }
 
@@ -263,11 +277,31 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
     }
 
     fn transient_files(&self) -> u64 {
-        self.version.transient_files() as u64
+        self.version.value_sums().transient_files as u64
     }
 
-    fn logs(&self) -> &[LogSummary] {
-        &self.logs
+    fn log_sums(&self) -> SummedLogs {
+        self.version.value_sums().logs
+    }
+
+    fn failed_logs(&self) -> Cow<'_, [LogSummary]> {
+        Cow::Borrowed(&self.failed_logs)
+    }
+
+    fn log_chunks(&self) -> usize {
+        self.version.values().chunks()
+    }
+
+    fn log_chunk_sums(&self, chunk: usize) -> SummedLogs {
+        self.version.values().log_sums(chunk)
+    }
+
+    fn logs(&self, chunk: usize) -> Cow<'_, [LogSummary]> {
+        let failed = |log: LogSummary| {
+            let mut failed = self.failed_logs.iter();
+            *failed.find(|it| it.number == log.number).unwrap_or(&log)
+        };
+        self.version.values().logs(chunk).map(failed).collect()
     }
 
     fn moved_bytes(&self) -> u64 {
@@ -408,26 +442,6 @@ impl<'a> Tree<&'a [u8]> for VersionTree<'a> {
 
     fn is_segmented(&self, level: usize) -> bool {
         self.level(level).is_some_and(|files| files.runs() > 1)
-    }
-}
-
-fn log_summary(log: &ValueLogUsage) -> LogSummary {
-    LogSummary {
-        number: log.file.number,
-        table_bytes: log.file.end.saturating_sub(log.file.length),
-        live_bytes: log.live.bytes,
-        // Memtables may refer to values that no table refers to.
-        garbage_bytes: if log.is_collectable || log.is_open {
-            log.file.length.saturating_sub(log.live.bytes)
-        } else {
-            0
-        },
-        moves: log.file.entries.saturating_add(log.relocated_entries),
-        is_ready: log.is_collectable,
-        is_held: log.is_held,
-        is_open: log.is_open,
-        failures: 0,
-        is_resting: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod changes;
 mod edits;
 mod state;
 mod store;
+mod value_files;
 mod values;
 mod version;
 

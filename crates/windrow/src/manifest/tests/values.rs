@@ -70,7 +70,7 @@ fn origins_and_logs(values: &ValueState) -> impl Iterator<Item = FileNumber> {
     let is_log = |it: &&ValueFileState| it.kind != ValueFileKind::TransientLog;
     let logs = values.files.values().filter(is_log);
     let logs = logs.map(|it| it.file.number);
-    logs.chain(values.relocations.keys().copied())
+    logs.chain(values.relocations.iter().map(|(origin, _)| *origin))
 }
 
 /// A table that refers to a record of a value log or an origin with an unreferenced record, if any.
@@ -101,10 +101,10 @@ fn table(
 
 /// The references to `number`, also through relocation tables.
 fn live(values: &ValueState, number: FileNumber) -> Referred {
-    let through = values.referred_through().get(&number).copied();
-    values.files[&number]
-        .referred
-        .plus(through.unwrap_or_default())
+    let relocations = values.relocations.values();
+    let through = relocations.filter(|it| it.table.gc_output == number);
+    let direct = values.files[&number].referred;
+    through.fold(direct, |live, it| live.plus(it.referred))
 }
 
 /// The edit of a garbage collection of one log, two, or none.
@@ -189,8 +189,14 @@ pub(super) fn check(state: &ManifestState) {
         let counted = files.chain(moved).filter(|(_, it)| it.entries > 0);
         let counted = counted.map(|(number, it)| (number, (it.entries, it.bytes)));
         assert_eq!(counted.collect::<BTreeMap<_, _>>(), expected);
-        for (number, known) in &values.files {
+        for (number, known) in values.files.iter() {
             let live = live(values, *number);
+            assert_eq!(known.live(), live); // I4
+            let relocations = values.relocations.values().map(|it| it.table);
+            let own = relocations.filter(|table| table.gc_output == *number);
+            assert!(own.clone().eq(values.relocations_to(*number).copied())); // I4
+            let entries: u64 = own.map(|table| table.entries).sum();
+            assert_eq!(known.relocated_entries, entries); // I4
             assert!(live.entries <= known.file.entries);
             let may_be_unflushed = match known.kind {
                 ValueFileKind::OpenLog => true,
@@ -303,8 +309,8 @@ fn existing(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     let values = &state.keyspaces[&KEYSPACE].values;
     let numbers = |keys: Vec<&FileNumber>| keys.into_iter().map(|number| number.0).collect();
     (
-        numbers(values.files.keys().collect()),
-        numbers(values.relocations.keys().collect()),
+        numbers(values.files.iter().map(|it| it.0).collect()),
+        numbers(values.relocations.iter().map(|it| it.0).collect()),
         numbers(values.discard_lists.keys().collect()),
     )
 }

@@ -43,21 +43,21 @@ impl ValueState {
             self.surplus.1 += sign * i128::from(logs.bytes);
         }
         for (number, referred) in segments.iter().flat_map(|it| it.references.transient()) {
-            let known = self.files.get_mut(&number);
-            let known = known.filter(|it| it.kind == ValueFileKind::TransientLog);
-            let known = known.ok_or_else(|| {
-                Contradiction::new(format!(
-                    "table file {table} refers to transient log {number}, which does not exist"
-                ))
-            })?;
-            let entries = count(known.referred.entries, referred.entries);
-            let bytes = count(known.referred.bytes, referred.bytes);
-            let (Some(entries), Some(bytes)) = (entries, bytes) else {
-                return Err(Contradiction::new(format!(
-                    "the references to value file {number} do not add up"
-                )));
-            };
-            known.referred = Referred { entries, bytes };
+            let counted = self.change(number, |known| {
+                if known.kind != ValueFileKind::TransientLog {
+                    return Err(no_transient_log(table, number));
+                }
+                let entries = count(known.referred.entries, referred.entries);
+                let bytes = count(known.referred.bytes, referred.bytes);
+                let (Some(entries), Some(bytes)) = (entries, bytes) else {
+                    return Err(Contradiction::new(format!(
+                        "the references to value file {number} do not add up"
+                    )));
+                };
+                known.referred = Referred { entries, bytes };
+                Ok(())
+            });
+            counted.unwrap_or_else(|| Err(no_transient_log(table, number)))?;
         }
         Ok(())
     }
@@ -69,36 +69,28 @@ impl ValueState {
     ) -> Result<(), Contradiction> {
         for change in changes {
             let number = change.file;
-            let known = match self.files.get_mut(&number) {
-                Some(file) if file.kind == ValueFileKind::TransientLog => None,
-                Some(file) => Some(&mut file.referred),
-                None => self.relocations.get_mut(&number).map(|it| &mut it.referred),
-            };
-            let known = known.ok_or_else(|| {
-                Contradiction::new(format!(
-                    "references to value log {number} are counted, which does not exist"
-                ))
-            })?;
-            let changed = |count: u64, change: i64| {
-                let changed = count.checked_add_signed(change);
-                // A snapshot counts from zero.
-                changed.filter(|count| i64::try_from(*count).is_ok())
-            };
-            let entries = changed(known.entries, change.entries);
-            let bytes = changed(known.bytes, change.bytes);
-            *known = match (entries, bytes) {
-                (Some(entries), Some(bytes)) if entries > 0 || bytes == 0 => {
-                    Referred { entries, bytes }
-                }
-                _ => {
-                    return Err(Contradiction::new(format!(
-                        "the counted references to value log {number} are impossible"
-                    )));
-                }
-            };
+            let counted = self.change(number, |file| match file.kind {
+                ValueFileKind::TransientLog => Err(no_value_log(number)),
+                _ => add(change, &mut file.referred),
+            });
+            match counted {
+                Some(counted) => counted?,
+                None => self.count_origin_references(change)?,
+            }
             self.surplus.0 += i128::from(change.entries);
             self.surplus.1 += i128::from(change.bytes);
         }
+        Ok(())
+    }
+
+    /// Changes the counted references to an origin, and those through its relocation table.
+    fn count_origin_references(&mut self, change: &ReferenceChange) -> Result<(), Contradiction> {
+        let known = self.relocations.get_mut(&change.file);
+        let known = known.ok_or_else(|| no_value_log(change.file))?;
+        let (gc_output, before) = (known.table.gc_output, known.referred);
+        add(change, &mut known.referred)?;
+        let after = known.referred;
+        self.change(gc_output, |file| file.count_through(before, after));
         Ok(())
     }
 
@@ -137,4 +129,37 @@ impl ValueState {
         let origins = self.relocations.iter();
         logs.chain(origins.map(|(number, it)| (*number, it.referred)))
     }
+}
+
+/// Adds `change` to the references `known`.
+fn add(change: &ReferenceChange, known: &mut Referred) -> Result<(), Contradiction> {
+    let changed = |count: u64, change: i64| {
+        let changed = count.checked_add_signed(change);
+        // A snapshot counts from zero.
+        changed.filter(|count| i64::try_from(*count).is_ok())
+    };
+    let entries = changed(known.entries, change.entries);
+    let bytes = changed(known.bytes, change.bytes);
+    match (entries, bytes) {
+        (Some(entries), Some(bytes)) if entries > 0 || bytes == 0 => {
+            *known = Referred { entries, bytes };
+            Ok(())
+        }
+        _ => Err(Contradiction::new(format!(
+            "the counted references to value log {} are impossible",
+            change.file
+        ))),
+    }
+}
+
+fn no_transient_log(table: FileNumber, number: FileNumber) -> Contradiction {
+    Contradiction::new(format!(
+        "table file {table} refers to transient log {number}, which does not exist"
+    ))
+}
+
+fn no_value_log(number: FileNumber) -> Contradiction {
+    Contradiction::new(format!(
+        "references to value log {number} are counted, which does not exist"
+    ))
 }

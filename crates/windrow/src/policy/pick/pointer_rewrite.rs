@@ -24,8 +24,7 @@ pub(super) fn rewrite<K: Ord + Clone>(
     rules: Rules<'_>,
     first: usize,
 ) -> Option<Plan<K>> {
-    let live = tree.logs().iter().map(|log| log.live_bytes);
-    let live = live.fold(0, u64::saturating_add);
+    let live = tree.log_sums().live_bytes;
     let is_too_much = |moved: u64| moved as f64 > MOVED_PART_MAX * live as f64;
     // What running jobs replace counts as replaced, and level 0 goes down soon. Both need a look at files.
     if !is_too_much(tree.moved_bytes()) || !is_too_much(idle_moved_bytes(tree)) {

@@ -6,9 +6,11 @@ use super::notation::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, TreeSummary, VICTIMS_MAX, garbage_excess, is_value_log_full,
-    value_log_bytes, values_behind_max, victims, wants_seal,
+    FileSummary, TreeSummary, VICTIMS_MAX, garbage_excess, is_value_log_full, value_log_bytes,
+    values_behind_max, victims, wants_seal,
 };
+
+use crate::value::LogSummary;
 
 const MIB: u64 = 1 << 20;
 

@@ -8,8 +8,9 @@ use super::Random;
 use super::notation::{parse_tree, show, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
-use crate::policy::{FileSummary, LogSummary, MovedValues, Plan, ReferredLog, TreeSummary, plan};
+use crate::policy::{FileSummary, MovedValues, Plan, ReferredLog, TreeSummary, plan};
 use crate::table::{LogReferences, LogSums, Referred};
+use crate::value::LogSummary;
 
 const MIB: u64 = 1 << 20;
 

@@ -35,6 +35,14 @@ impl Referred {
             bytes: self.bytes.saturating_add(other.bytes),
         }
     }
+
+    /// Without `part`, which it has counted.
+    pub(crate) fn minus(self, part: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_sub(part.entries),
+            bytes: self.bytes.saturating_sub(part.bytes),
+        }
+    }
 }
 
 /// The references of entries, while they are counted.

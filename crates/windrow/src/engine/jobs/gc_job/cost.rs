@@ -15,6 +15,7 @@ use crate::base::Kind;
 use crate::base::sync::Mutex;
 use crate::engine::Stats;
 use crate::engine::{Access, Handle, Write};
+use crate::manifest::ValueFileState;
 use crate::options::{BlockSource, Durability, KeyspaceOptions, Options};
 use crate::read::visible::KeyRange;
 use crate::runtime::Runtime;
@@ -347,9 +348,10 @@ fn verify_counts_live_bytes_itself() {
     let mut wrong = engine
         .catalog
         .with_state(|state| state.keyspaces[&store.keyspace.id()].clone());
-    let mut files = wrong.values.files.values_mut();
-    let log = files.find(|log| log.referred.bytes > 0).unwrap();
-    log.referred.bytes -= 1;
+    let is_live = |log: &&ValueFileState| log.referred.bytes > 0;
+    let log = wrong.values.files.values().find(is_live);
+    let log = log.unwrap().file.number;
+    wrong.values.files.get_mut(&log).unwrap().referred.bytes -= 1;
     store.keyspace.set_value_files(&wrong, &engine.obsolete);
     assert!(!engine.verify().unwrap().is_sound());
 }

@@ -448,7 +448,7 @@ proptest! {
         // At rest few values are found through relocation tables.
         if !store.engine().run_one() {
             let version = Shared::clone(&store.keyspace.state().version);
-            let live: u64 = version.logs().iter().map(|log| log.live.bytes).sum();
+            let live = version.value_sums().logs.live_bytes;
             let moved = store.moved_below_level_0();
             prop_assert!(moved <= live / 4, "{moved} of {live} bytes");
         }

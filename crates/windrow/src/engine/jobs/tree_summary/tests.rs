@@ -2,17 +2,21 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::{all_files, summary};
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, SegmentId};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, SegmentId};
 use crate::engine::keyspace::KeyspaceWork;
-use crate::manifest::{FileHandle, Version};
+use crate::manifest::{Edit, FileHandle, ManifestState, Record, ReferenceChanges, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim, ReadPoints, Sum, Tree, TreeSummary};
-use crate::table::{Expiring, FenceKeys, FileMeta, SegmentMeta, SegmentReferences};
+use crate::table::{
+    Expiring, FenceKeys, FileMeta, LogReferences, LogSums, Referred, SegmentMeta, SegmentReferences,
+};
+use crate::value::ValueFileMeta;
 
 const LEVELS: usize = 5;
 
@@ -333,4 +337,128 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    /// What the policy decides about value logs from sums and bounds of chunks is what it decides from all logs.
+    #[test]
+    fn garbage_collection_looks_at_no_log_that_could_matter_less(
+        seed in any::<u64>(),
+        count in 1..120_u64,
+        fragments in 0..100_u64,
+        failures in 0..4_u64,
+        max_space_amp in 1.01..2.0_f64,
+        at_most in 1..70_usize,
+    ) {
+        let mut random = Random(seed);
+        let state = logs(&mut random, count, fragments);
+        let keyspace = &state.keyspaces[&KEYSPACE];
+        let version = Version::from_state(keyspace, &Arc::default()).unwrap();
+        let mut work = KeyspaceWork::default();
+        let error = Error::new(ErrorKind::Io, "damaged");
+        for _ in 0..failures {
+            let number = FileNumber(FIRST_LOG + random.below(count));
+            let now = Duration::from_secs(random.below(20));
+            work.gc_backoffs.note_failure(&[number], &error, now);
+        }
+        let kept = summary(&version, &work).resting_at(Duration::from_secs(10));
+        let list = TreeSummary {
+            logs: (0..kept.log_chunks()).flat_map(|chunk| kept.logs(chunk).into_owned()).collect(),
+            ..all_files(&version)
+        };
+        prop_assert!(list.logs.iter().filter(|log| log.failures > 0).count() as u64 <= failures);
+        prop_assert_eq!(kept.failed_logs(), list.failed_logs());
+        prop_assert_eq!(kept.log_sums(), list.log_sums());
+        let options = KeyspaceOptions { max_space_amp, ..KeyspaceOptions::default() };
+        let victims = policy::victims(&kept, &options, at_most);
+        prop_assert_eq!(victims, policy::victims(&list, &options, at_most));
+        let excess = policy::garbage_excess(&kept, &options);
+        prop_assert_eq!(excess, policy::garbage_excess(&list, &options));
+        prop_assert_eq!(policy::bytes_held(&kept), policy::bytes_held(&list));
+        let behind = policy::values_behind_max(&kept, &options);
+        prop_assert_eq!(behind, policy::values_behind_max(&list, &options));
+        let seals = policy::wants_seal(&kept, &options);
+        prop_assert_eq!(seals, policy::wants_seal(&list, &options));
+    }
+}
+
+const KEYSPACE: KeyspaceId = KeyspaceId(1);
+const FIRST_LOG: u64 = 1000;
+
+/// The manifest of a keyspace with `count` value logs and a table that refers to parts of them. Of these `fragments` of a
+/// hundred are short. Some have the same garbage.
+fn logs(random: &mut Random, count: u64, fragments: u64) -> ManifestState {
+    const RECORD_BYTES: u64 = 1 << 10;
+    let referred = |entries| Referred {
+        entries,
+        bytes: entries * RECORD_BYTES,
+    };
+    let mut records = vec![
+        Record::NextId(FIRST_LOG + count),
+        Record::CreateKeyspace {
+            id: KEYSPACE,
+            name: "logs".to_owned(),
+        },
+    ];
+    let mut counts = ReferenceChanges::default();
+    let mut all = Referred::default();
+    for number in (FIRST_LOG..FIRST_LOG + count).map(FileNumber) {
+        let is_fragment = random.below(100) < fragments;
+        let entries = 1 + random.below(if is_fragment { 20_000 } else { 100_000 });
+        let live = match random.below(4) {
+            0 => entries / 4,
+            1 => entries - entries / 4,
+            _ => random.below(entries + 1),
+        };
+        let length = entries * RECORD_BYTES;
+        let file = ValueFileMeta {
+            number,
+            length,
+            entries,
+            value_bytes: length,
+            end: length + random.below(1 << 20),
+        };
+        records.push(Record::AddValueLog {
+            keyspace: KEYSPACE,
+            number,
+        });
+        records.push(if random.below(20) == 0 {
+            let keyspace = KEYSPACE;
+            Record::ValueLogAt { keyspace, file }
+        } else {
+            Record::SealValueLog {
+                keyspace: KEYSPACE,
+                file,
+                last_sequence: random.below(50) / 49,
+            }
+        });
+        if live > 0 {
+            counts.count(number, referred(live));
+            all = all.plus(referred(live));
+        }
+    }
+    let mut table = FileMeta {
+        number: FileNumber(1),
+        sealed: false,
+        external: false,
+        segments: vec![segment(random, 0..9, 0, 1)].into(),
+    };
+    let logs = (all.entries > 0).then_some(LogReferences {
+        sums: LogSums {
+            referred: all,
+            smallest: FileNumber(FIRST_LOG),
+            largest: FileNumber(FIRST_LOG + count - 1),
+        },
+        generation: FileNumber(0),
+    });
+    table.segments[0].references = SegmentReferences::new(None, logs);
+    records.push(Record::AddFile {
+        keyspace: KEYSPACE,
+        level: 1,
+        file: Arc::new(table),
+    });
+    records.extend(Record::count_references(KEYSPACE, &counts));
+    let mut state = ManifestState::default();
+    state.apply(&Edit { records }).unwrap();
+    state
 }

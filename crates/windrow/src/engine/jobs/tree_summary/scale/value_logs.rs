@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::super::compaction_claim::CompactionJob;
-use super::{KEYSPACE, Size, TB, full, manifest_records, open, open_alone, report, timed};
+use super::{
+    KEYSPACE, KeyspaceWork, Size, TB, full, manifest_records, open, open_alone, report, summary,
+    timed,
+};
 use crate::base::FileNumber;
 use crate::base::sync::Shared;
 use crate::engine::KeyspaceCore;
@@ -28,6 +31,9 @@ const ENTRY_BYTES: u64 = 40;
 
 /// Garbage collection leaves about this many discard lists.
 const DISCARD_LISTS: u64 = 32;
+
+/// The logs of an edit that changes few.
+const FEW: usize = 64;
 
 const FIRST_LOG: u64 = 1_000_000;
 const FIRST_LIST: u64 = 9_000_000;
@@ -150,13 +156,14 @@ fn encoded(record: Option<Record>) -> usize {
     bytes.len()
 }
 
-/// The records of a compaction of the level before the last: its files, without counts of references.
+/// A compaction of the level before the last. The entries of its upper files overwrite others, whose values are in the
+/// newest `touched` of the `logs`.
 fn compaction(
     keyspace: &KeyspaceCore,
     state: &mut ManifestState,
-    logs: usize,
+    (logs, touched): (usize, usize),
     number: &mut u64,
-) -> Option<[f64; 3]> {
+) -> Option<[f64; 5]> {
     let readers = ReadPoints::without_clock(Vec::new(), 0);
     let (job, plan) = timed(|| CompactionJob::claim(keyspace, Duration::ZERO, &readers));
     let job = job?;
@@ -196,12 +203,13 @@ fn compaction(
             .iter()
             .map(|it| encoded(Some(it.clone())))
             .sum::<usize>();
-    // The entries of the upper files overwrite others, which were spread over all logs.
     let mut changes = ReferenceChanges::default();
-    let (each, rest) = (dropped.entries / logs as u64, dropped.entries % logs as u64);
-    for log in 0..logs as u64 {
+    let (logs, touched) = (logs as u64, touched as u64);
+    let (each, rest) = (dropped.entries / touched, dropped.entries % touched);
+    for log in 0..touched {
         let entries = each + u64::from(log < rest);
-        changes.uncount(FileNumber(FIRST_LOG + log), referred(entries));
+        let number = FileNumber(FIRST_LOG + logs - touched + log);
+        changes.uncount(number, referred(entries));
     }
     let counts = Record::count_references(KEYSPACE, &changes);
     let counted = encoded(counts.clone());
@@ -229,7 +237,14 @@ fn compaction(
     let ((), installed) = timed(|| version(&adds));
     job.release(keyspace, &Ok(()), Duration::ZERO);
     println!("edit: {files} bytes for files, {counted} for counts of references");
-    Some([plan, edit, installed])
+    let ((), throttle) = timed(|| keyspace.refresh_throttle());
+    let version = Shared::clone(&keyspace.state().version);
+    let options = keyspace.options();
+    let (_, victims) = timed(|| {
+        let work = KeyspaceWork::default();
+        policy::victims(&summary(&version, &work), &options, 64)
+    });
+    Some([plan, edit, installed, throttle, victims])
 }
 
 fn measure(bytes: f64) {
@@ -256,12 +271,22 @@ fn measure(bytes: f64) {
     );
     keyspace.refresh_throttle();
     let mut number = 5_000_000;
-    let rounds = (0..10).filter_map(|_| compaction(&keyspace, &mut state, logs, &mut number));
-    let rounds: Vec<[f64; 3]> = rounds.collect();
-    report(
-        &rounds,
-        ["plan", "edit of the manifest", "edit of the version"],
-    );
+    for touched in [logs, FEW] {
+        let spread = (logs, touched);
+        let rounds = (0..10).filter_map(|_| compaction(&keyspace, &mut state, spread, &mut number));
+        let rounds: Vec<[f64; 5]> = rounds.collect();
+        println!("values of {touched} logs are overwritten");
+        report(
+            &rounds,
+            [
+                "plan",
+                "edit of the manifest",
+                "edit of the version",
+                "throttle",
+                "victims",
+            ],
+        );
+    }
 }
 
 #[test]
