@@ -5,7 +5,7 @@
 //!
 //! Concurrency: everything is shared freely.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -27,27 +27,31 @@ pub(crate) struct FileHandle {
     /// for a file of level 0, the segments except one for a deeper file. A new handle starts at 0.
     visits: AtomicU64,
     slot: Arc<TableSlot>,
-    guard: Arc<ObsoleteGuard>,
+    /// Made when the file is removed or grows. Until then this handle is the only one on the file, and a database has many
+    /// such files.
+    guard: OnceLock<Arc<ObsoleteGuard>>,
+    obsolete: Arc<Obsolete>,
 }
 
 impl FileHandle {
     /// A handle on the file that `meta` describes.
     pub(crate) fn new(meta: impl Into<Arc<FileMeta>>, obsolete: &Arc<Obsolete>) -> Shared<Self> {
         let meta = meta.into();
-        let guard = ObsoleteGuard::new(FileName::Table(meta.number), obsolete);
-        Self::with_guard(meta, Arc::default(), guard)
+        Self::with_guard(meta, Arc::default(), OnceLock::new(), obsolete)
     }
 
     /// A handle on the same file after an append, as `meta` describes it.
     pub(crate) fn grown(&self, meta: FileMeta) -> Shared<Self> {
-        let slot = self.slot.grown(self.meta.segments.len());
-        Self::with_guard(Arc::new(meta), Arc::new(slot), Arc::clone(&self.guard))
+        let slot = Arc::new(self.slot.grown(self.meta.segments.len()));
+        let guard = OnceLock::from(Arc::clone(self.guard()));
+        Self::with_guard(Arc::new(meta), slot, guard, &self.obsolete)
     }
 
     fn with_guard(
         meta: Arc<FileMeta>,
         slot: Arc<TableSlot>,
-        guard: Arc<ObsoleteGuard>,
+        guard: OnceLock<Arc<ObsoleteGuard>>,
+        obsolete: &Arc<Obsolete>,
     ) -> Shared<Self> {
         let segments = || (0_u8..).zip(&meta.segments);
         let smallest = segments().min_by_key(|(_, segment)| segment.smallest());
@@ -59,7 +63,14 @@ impl FileHandle {
             visits: AtomicU64::new(0),
             slot,
             guard,
+            obsolete: Arc::clone(obsolete),
         })
+    }
+
+    /// The guard of the file, which all its handles share.
+    fn guard(&self) -> &Arc<ObsoleteGuard> {
+        let new = || ObsoleteGuard::new(FileName::Table(self.meta.number), &self.obsolete);
+        self.guard.get_or_init(new)
     }
 
     /// How many sorted runs range reads have visited that the file's compaction would save them.
@@ -99,13 +110,13 @@ impl FileHandle {
     /// Records that the edit that removes the file is durable. The file is deleted after its last
     /// handle is dropped.
     pub(crate) fn mark_obsolete(&self) {
-        self.guard.mark();
+        self.guard().mark();
     }
 }
 
 impl Drop for FileHandle {
     fn drop(&mut self) {
-        if self.guard.is_marked() {
+        if self.guard.get().is_some_and(|guard| guard.is_marked()) {
             self.slot.close(); // The file may be deleted right after its name is added.
         }
     }

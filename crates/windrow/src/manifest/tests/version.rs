@@ -283,13 +283,13 @@ fn a_file_stays_while_a_version_before_its_append_holds_it() {
     drop(removes);
     let new = new.unwrap();
     drop(short);
-    drop(old);
-    assert!(obsolete.take().is_empty());
     let newest = new.apply(&[], &[(1, Shared::clone(&long))]).unwrap();
     long.mark_obsolete();
     drop((long, newest));
     assert!(obsolete.take().is_empty(), "a version holds it");
     drop(new);
+    assert!(obsolete.take().is_empty(), "the one before the append, too");
+    drop(old);
     assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
 }
 
