@@ -10,7 +10,7 @@
 //! I3. Every relocation resolves to an existing file in one step.
 //! I4. The garbage counts of each file and origin are kept as a sum, each GC output has the sums of its relocations, and
 //!     files that no table refers to are listed by the sequence number up to which entries need them. So an edit costs
-//!     its changes, and does not depend on the number of files and lists: only what it has changed is checked.
+//!     its changes and a step for each discard list: only what it has changed is checked.
 //! I5. After each edit, the counted references to all value logs, GC outputs and origins add up to those of all tables.
 //!     Tables list their transient logs, which are counted from there. Their lists of value logs are not in the
 //!     manifest: each edit says how these counts change.

@@ -205,7 +205,9 @@ fn fragments<K: Clone>(
     let is_fragment = |log: &LogSummary| {
         log.is_ready && !log.is_resting && log.bytes() < log_bytes / 2 && log.moves < MOVES_MAX / 4
     };
-    let may_have_some = |sums: SummedLogs| sums.ready_bytes_min < log_bytes / 2;
+    let may_have_some = |sums: SummedLogs| {
+        sums.ready_bytes_min < log_bytes / 2 && sums.ready_moves_min < MOVES_MAX / 4
+    };
     let chunks = (0..tree.log_chunks()).filter(|chunk| may_have_some(tree.log_chunk_sums(*chunk)));
     let (mut logs, mut failed): (Vec<LogSummary>, Vec<LogSummary>) = chunks
         .flat_map(|chunk| tree.logs(chunk).into_owned())

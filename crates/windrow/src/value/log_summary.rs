@@ -61,8 +61,9 @@ pub(crate) struct SummedLogs {
     /// there is none.
     pub(crate) worthwhile_fraction_max: f64,
     pub(crate) open_fraction_max: f64,
-    /// The fewest bytes of the records of one that is ready.
+    /// The fewest bytes of the records of one that is ready, and the fewest moves of one.
     pub(crate) ready_bytes_min: u64,
+    pub(crate) ready_moves_min: u64,
     /// Whether one is open, and whether only consumers of changes keep one from being ready.
     pub(crate) has_open: bool,
     pub(crate) has_held: bool,
@@ -79,6 +80,7 @@ impl Default for SummedLogs {
             worthwhile_fraction_max: 0.0,
             open_fraction_max: 0.0,
             ready_bytes_min: u64::MAX,
+            ready_moves_min: u64::MAX,
             has_open: false,
             has_held: false,
         }
@@ -100,6 +102,7 @@ impl SummedLogs {
             worthwhile_fraction_max: if_so(is_worthwhile, fraction),
             open_fraction_max: if_so(log.is_open, fraction),
             ready_bytes_min: if log.is_ready { log.bytes() } else { u64::MAX },
+            ready_moves_min: if log.is_ready { log.moves } else { u64::MAX },
             has_open: log.is_open,
             has_held: log.is_held,
         }
@@ -118,6 +121,7 @@ impl SummedLogs {
                 .max(other.worthwhile_fraction_max),
             open_fraction_max: self.open_fraction_max.max(other.open_fraction_max),
             ready_bytes_min: self.ready_bytes_min.min(other.ready_bytes_min),
+            ready_moves_min: self.ready_moves_min.min(other.ready_moves_min),
             has_open: self.has_open || other.has_open,
             has_held: self.has_held || other.has_held,
         }

@@ -144,3 +144,45 @@ fn an_edit_makes_only_the_chunks_anew_that_it_changes() {
     let unsettled = next(vec![flushed(10)]);
     assert!((1..5).contains(&unsettled), "{unsettled} of {chunks}");
 }
+
+/// A consumer of changes holds the logs behind what is settled, whatever is flushed.
+#[test]
+fn logs_that_a_consumer_holds_become_ready_when_it_lets_go() {
+    let mut state = ManifestState::default();
+    let mut records = vec![
+        Record::NextId(1000),
+        create_keyspace("map"),
+        Record::LevelCount {
+            keyspace: KEYSPACE,
+            count: 3,
+        },
+        flushed(20),
+    ];
+    for number in 100..140 {
+        records.extend(add_log(number, 3, number - 99));
+        records.extend(add_table(number + 200, number, 2));
+    }
+    apply(&mut state, records).unwrap();
+    let mut keyspace = state.keyspaces[&KEYSPACE].clone();
+    let obsolete = Arc::default();
+    let mut version = Version::default();
+    for (settled, flushed) in [
+        (0, 5),
+        (0, 12),
+        (7, 12),
+        (7, 20),
+        (19, 20),
+        (3, 20),
+        (20, 20),
+    ] {
+        (keyspace.settled, keyspace.flushed) = (settled, flushed);
+        version = version.with_values(&keyspace, &obsolete);
+        check(&version, &keyspace);
+        let has_held = version.value_sums().logs.has_held;
+        assert_eq!(
+            has_held,
+            settled < flushed.min(19),
+            "{settled} of {flushed}"
+        );
+    }
+}

@@ -78,8 +78,9 @@ pub(super) struct FilesChunk {
     pub(super) files: Arc<NumberChunk<ValueFileState>>,
     pub(super) handles: Box<[Shared<ValueHandle>]>,
     pub(super) sums: ValueSums,
-    /// What the sums depend on: entries up to this sequence number point to a complete value log of the chunk.
-    sequence_max: SequenceNumber,
+    /// What the sums depend on: the smallest and the largest sequence number up to which entries point to a complete value log of
+    /// the chunk.
+    sequences: (SequenceNumber, SequenceNumber),
     needs: Needs,
 }
 
@@ -91,14 +92,18 @@ impl FilesChunk {
         handle: impl Fn(usize, &ValueFileState) -> Shared<ValueHandle>,
     ) -> Shared<Self> {
         let last_sequence = |file: &ValueFileState| match file.kind {
-            ValueFileKind::SealedLog { last_sequence } => last_sequence,
-            ValueFileKind::OpenLog | ValueFileKind::TransientLog | ValueFileKind::GcOutput => 0,
+            ValueFileKind::SealedLog { last_sequence } => Some(last_sequence),
+            ValueFileKind::OpenLog | ValueFileKind::TransientLog | ValueFileKind::GcOutput => None,
         };
+        let last_sequences = || files.values().iter().filter_map(last_sequence);
         let handles = files.values().iter().enumerate();
         Shared::new(Self {
             handles: handles.map(|(place, file)| handle(place, file)).collect(),
             sums: sums(files.values(), needs),
-            sequence_max: files.values().iter().map(last_sequence).max().unwrap_or(0),
+            sequences: (
+                last_sequences().min().unwrap_or(SequenceNumber::MAX),
+                last_sequences().max().unwrap_or(0),
+            ),
             files: Arc::clone(files),
             needs,
         })
@@ -106,8 +111,14 @@ impl FilesChunk {
 
     /// Whether it is the chunk of `files` with these needs, too.
     pub(super) fn is_of(&self, files: &Arc<NumberChunk<ValueFileState>>, needs: Needs) -> bool {
-        let settled = self.needs.settled.min(needs.settled);
-        Arc::ptr_eq(&self.files, files) && (self.needs == needs || self.sequence_max <= settled)
+        let (smallest, largest) = self.sequences;
+        // Each log is on the same side of both bounds.
+        let is_same = |one: SequenceNumber, other: SequenceNumber| {
+            one == other || largest <= one.min(other) || smallest > one.max(other)
+        };
+        Arc::ptr_eq(&self.files, files)
+            && is_same(self.needs.settled, needs.settled)
+            && is_same(self.needs.flushed, needs.flushed)
     }
 
     /// The files that garbage collection may take.

@@ -34,8 +34,9 @@ impl ValueFileState {
 }
 
 impl ValueState {
-    /// Removes everything that nothing needs (I2), if only tables need the values of entries up to `settled`, and the numbers of removed files from `numbers`.
-    /// Checks I1, I3 and I5. Costs a step for each file that the edit has changed, and for each origin whose values are there.
+    /// Removes everything that nothing needs (I2), if only tables need the values of entries up to `settled`, and the numbers of
+    /// removed files from `numbers`. Checks I1, I3 and I5. Costs a step for each file that the edit has changed or removes, for each
+    /// origin whose values are there, and for each discard list.
     pub(in crate::manifest) fn remove_unneeded(
         &mut self,
         settled: SequenceNumber,
