@@ -6,7 +6,9 @@
 //!
 //! Invariants:
 //! - I1: For each file, records in = records copied + garbage records, and records in is the count of the
-//!   manifest. Each garbage record is found. Otherwise the job fails, in release builds too.
+//!   manifest. Each garbage record is found, and there is one if the references of tables leave enough of the file for
+//!   garbage. Otherwise the job fails, in release builds too. If it succeeded without garbage, the policy would pick
+//!   its output again, for ever.
 //! - I2: The memory for keys is at most [`KEYS_BYTES_MAX`]. The other memory is at most three offsets for
 //!   each record and each entry of relocation tables, whose number the policy bounds. The memory tracker
 //!   counts all of it.
@@ -53,6 +55,8 @@ pub(crate) struct Victim {
     pub(crate) file: ValueFileMeta,
     /// The relocation tables at its end, if it is a GC output.
     pub(crate) tables: Vec<RelocationTable>,
+    /// The bytes to which no table refers, if they are worth a garbage collection.
+    pub(crate) garbage_bytes: u64,
 }
 
 /// The durable result of a garbage collection.
@@ -347,6 +351,14 @@ impl GarbageCollection<'_, '_> {
                     "{} of {} records were read, {copied} are live and {garbage} are garbage: the output \
                      of the garbage collection is removed",
                     source.read, file.entries
+                );
+                return Err(Error::corruption(&name, file.length, what));
+            }
+            if garbage == 0 && victim.garbage_bytes > 0 {
+                let name = FileName::Values(file.number).to_string();
+                let what = format!(
+                    "no table refers to {} of its bytes, and no discard list names any of them",
+                    victim.garbage_bytes
                 );
                 return Err(Error::corruption(&name, file.length, what));
             }

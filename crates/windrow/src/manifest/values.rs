@@ -127,7 +127,7 @@ impl ValueFileState {
 
     /// The value log or GC output in numbers, if nothing but tables and consumers of changes needs the values of entries up
     /// to `flushed`, and no consumer those of entries up to `settled`; `None` for a transient log.
-    pub(super) fn log_summary(
+    pub(crate) fn log_summary(
         &self,
         settled: SequenceNumber,
         flushed: SequenceNumber,

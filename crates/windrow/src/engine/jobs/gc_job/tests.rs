@@ -424,6 +424,34 @@ fn a_damaged_list_of_references_stops_compactions_of_its_table_alone() {
     store.check();
 }
 
+/// The next garbage collection would be that of its output, and so on.
+#[test]
+fn garbage_that_no_list_names_is_damage() {
+    let mut store = Store::new(small());
+    let mut job = loop {
+        store.write(0, 8, Kind::Value);
+        store.write(0, 4, Kind::Value);
+        store.flush();
+        let now = store.runtime.now();
+        match store.engine().claim_gc(&store.keyspace, now) {
+            Some(job) => break job,
+            None => store.run(1),
+        }
+    };
+    assert!(!job.lists.is_empty());
+    job.lists.clear();
+    let outcome = store.engine().collect(&store.keyspace, &job);
+    let error = outcome.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    assert!(error.to_string().contains("no discard list"), "{error}");
+    let now = store.runtime.now();
+    job.release(&store.keyspace, &outcome, now);
+    // It does not come again at once.
+    let next = store.engine().claim_gc(&store.keyspace, now);
+    assert!(next.is_none());
+    store.check();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
