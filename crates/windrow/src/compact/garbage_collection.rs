@@ -6,9 +6,9 @@
 //!
 //! Invariants:
 //! - I1: For each file, records in = records copied + garbage records, and records in is the count of the
-//!   manifest. Each garbage record is found, and there is one if the references of tables leave enough of the file for
-//!   garbage. Otherwise the job fails, in release builds too. If it succeeded without garbage, the policy would pick
-//!   its output again, for ever.
+//!   manifest. Each garbage record is found. The records copied are as many, with as many bytes, as tables refer to by
+//!   the manifest: with fewer, a value that somebody needs would be dropped; with more, the output would have the same
+//!   garbage, and the policy would pick it again, for ever. Otherwise the job fails, in release builds too.
 //! - I2: The memory for keys is at most [`KEYS_BYTES_MAX`]. The other memory is at most three offsets for
 //!   each record and each entry of relocation tables, whose number the policy bounds. The memory tracker
 //!   counts all of it.
@@ -24,6 +24,7 @@ use super::pending_files::PendingFiles;
 use super::residence::Residence;
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
+use crate::table::Referred;
 use crate::value::{
     DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordReader, RelocationTable,
     ValueFileMeta, ValuePointer, read_discard_list,
@@ -55,8 +56,8 @@ pub(crate) struct Victim {
     pub(crate) file: ValueFileMeta,
     /// The relocation tables at its end, if it is a GC output.
     pub(crate) tables: Vec<RelocationTable>,
-    /// The bytes to which no table refers, if they are worth a garbage collection.
-    pub(crate) garbage_bytes: u64,
+    /// What tables refer to in it, directly and through its relocation tables.
+    pub(crate) live: Referred,
 }
 
 /// The durable result of a garbage collection.
@@ -89,6 +90,8 @@ struct Source {
     moves: Vec<Move>,
     /// The number of records that were read.
     read: u64,
+    /// Bytes of the records that were copied.
+    copied_bytes: u64,
 }
 
 struct GarbageCollection<'a, 'w> {
@@ -126,6 +129,7 @@ pub(crate) fn collect<'a>(
             garbage: Vec::new(),
             moves: Vec::new(),
             read: 0,
+            copied_bytes: 0,
         });
     }
     let writer = GcOutputWriter::create(vfs, directory, number)?;
@@ -322,6 +326,7 @@ impl GarbageCollection<'_, '_> {
                 self.writer.judge(self.residence.stays());
             }
             source.moves.push((record.pointer.offset, offset));
+            source.copied_bytes += length;
         }
         for source in &mut self.sources {
             source.walk.footprint().pass_all();
@@ -354,11 +359,15 @@ impl GarbageCollection<'_, '_> {
                 );
                 return Err(Error::corruption(&name, file.length, what));
             }
-            if garbage == 0 && victim.garbage_bytes > 0 {
+            let live = Referred {
+                entries: copied,
+                bytes: source.copied_bytes,
+            };
+            if live != victim.live {
                 let name = FileName::Values(file.number).to_string();
                 let what = format!(
-                    "no table refers to {} of its bytes, and no discard list names any of them",
-                    victim.garbage_bytes
+                    "discard lists leave {copied} live records of {} bytes, and tables refer to {} of {} bytes",
+                    live.bytes, victim.live.entries, victim.live.bytes
                 );
                 return Err(Error::corruption(&name, file.length, what));
             }

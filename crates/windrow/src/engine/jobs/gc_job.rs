@@ -86,15 +86,10 @@ impl GcJob {
         let values = &keyspace.values;
         let victim = |number: &FileNumber| {
             let log = values.files.get(number)?;
-            let in_numbers = log.log_summary(keyspace.settled, keyspace.settled)?;
-            in_numbers.is_ready.then(|| Victim {
+            log.is_collectable(keyspace.settled).then(|| Victim {
                 file: log.file,
                 tables: values.relocations_to(*number).copied().collect(),
-                garbage_bytes: if in_numbers.is_worthwhile() {
-                    in_numbers.garbage_bytes
-                } else {
-                    0
-                },
+                live: log.live(),
             })
         };
         let mut job = Self {
