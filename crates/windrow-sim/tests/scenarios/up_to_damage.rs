@@ -91,6 +91,69 @@ fn an_open_goes_on_with_the_commits_before_the_damage() {
     check_sound(&db);
 }
 
+/// The copy has sealed a value log with values of commits that its damaged log has lost. A garbage collection must not
+/// take them for values that tables refer to.
+#[test]
+fn a_cut_ends_value_logs_where_history_ends() {
+    const COPY: &str = "/data/copies/copy";
+    let key = |number: u8| format!("commit {number}");
+    for flushed in [0, 4, 6] {
+        let disk = SimDisk::new();
+        let large = |recovery| {
+            let mut options = options(&disk, recovery);
+            options.keyspace.medium_from = 64;
+            options.keyspace.large_from = 64;
+            options
+        };
+        let db = Db::open(FOLDER, large(Recovery::Strict)).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        for number in 0..10 {
+            if number == flushed {
+                db.flush().unwrap();
+            }
+            let value = [b'a' + number; 100];
+            keyspace.insert(key(number), value).unwrap();
+        }
+        db.checkpoint(COPY).unwrap();
+        drop(keyspace);
+        db.close().unwrap();
+        disk.edit(|image: &mut Image| {
+            let logs = image.files_with("wal").into_iter();
+            for path in logs.filter(|path| path.starts_with(COPY)) {
+                let bytes = image.read(&path).unwrap();
+                let lost = key(6).into_bytes();
+                if let Some(offset) = bytes.windows(lost.len()).position(|it| it == lost) {
+                    image.flip(&path, offset, 1).unwrap();
+                }
+            }
+        });
+
+        let options = large(Recovery::UpToDamage);
+        let runtime = SteppedRuntime::new(1);
+        let db = Db::open(COPY, on(options, &disk, &runtime)).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        let held = entries(&keyspace);
+        assert!(
+            held.keys().eq((0..6)
+                .map(key)
+                .map(String::into_bytes)
+                .collect::<Vec<_>>()
+                .iter())
+        );
+        // The lost sequence numbers are used again, and most of the values become garbage.
+        for number in 1..6 {
+            keyspace.insert(key(number), "short").unwrap();
+        }
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+        runtime.run_until_idle(1000);
+        check_sound(&db);
+        let first = keyspace.get(key(0)).unwrap();
+        assert_eq!(first.as_deref(), Some(&[b'a'; 100][..]));
+        let stats = db.stats();
+        assert_eq!(stats.keyspaces[0].value_logs.garbage_bytes, 0, "{flushed}");
+    }
+}
+
 /// One keyspace has flushed commits that another one has lost, some or all of its own.
 #[test]
 fn an_open_refuses_a_cut_before_commits_that_are_in_tables() {

@@ -150,6 +150,7 @@ pub(crate) fn collect<'a>(
         held: Held::new(context.memory(), 0),
     };
     gc.read_discard_lists(victims, lists, &mut pending)?;
+    gc.check_garbage(victims)?;
     for victim in 0..victims.len() {
         gc.walk(victim)?;
     }
@@ -344,7 +345,19 @@ impl GarbageCollection<'_, '_> {
         Ok(())
     }
 
-    /// Checks I1.
+    /// Checks that discard lists leave as many records as tables refer to (I1), before any is copied.
+    fn check_garbage(&self, victims: &[Victim]) -> Result<()> {
+        for (source, victim) in self.sources.iter().zip(victims) {
+            let garbage = source.garbage.len() as u64;
+            let left = victim.file.entries.saturating_sub(garbage);
+            if left != victim.live.entries {
+                return Err(disagreement(victim, left, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the rest of I1.
     fn check(&self, victims: &[Victim]) -> Result<()> {
         for (source, victim) in self.sources.iter().zip(victims) {
             let copied = source.moves.len() as u64;
@@ -359,17 +372,8 @@ impl GarbageCollection<'_, '_> {
                 );
                 return Err(Error::corruption(&name, file.length, what));
             }
-            let live = Referred {
-                entries: copied,
-                bytes: source.copied_bytes,
-            };
-            if live != victim.live {
-                let name = FileName::Values(file.number).to_string();
-                let what = format!(
-                    "discard lists leave {copied} live records of {} bytes, and tables refer to {} of {} bytes",
-                    live.bytes, victim.live.entries, victim.live.bytes
-                );
-                return Err(Error::corruption(&name, file.length, what));
+            if source.copied_bytes != victim.live.bytes {
+                return Err(disagreement(victim, copied, Some(source.copied_bytes)));
             }
         }
         Ok(())
@@ -424,6 +428,20 @@ impl GarbageCollection<'_, '_> {
         let written = self.writer.memory_bytes() + merged_list.unwrap_or_default();
         self.held.grow_to((sources + live + more) as u64 + written);
     }
+}
+
+/// The error of a victim of whose records discard lists leave `left`, with so many bytes if they are known.
+fn disagreement(victim: &Victim, left: u64, bytes: Option<u64>) -> Error {
+    let Referred {
+        entries,
+        bytes: referred,
+    } = victim.live;
+    let of_bytes = bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+    let what = format!(
+        "discard lists leave {left} live records{of_bytes}, and tables refer to {entries} of {referred} bytes"
+    );
+    let name = FileName::Values(victim.file.number).to_string();
+    Error::corruption(&name, victim.file.length, what)
 }
 
 /// Sorts the garbage offsets of `file`.

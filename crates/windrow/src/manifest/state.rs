@@ -102,6 +102,11 @@ impl ManifestState {
             keyspaces.extend(self.keyspaces.keys());
         }
         self.changes.remove_unheld();
+        self.settle(keyspaces)
+    }
+
+    /// Removes the value files that nothing in `keyspaces` needs.
+    fn settle(&mut self, keyspaces: BTreeSet<KeyspaceId>) -> Result<(), Contradiction> {
         for id in keyspaces {
             if let Some(keyspace) = self.keyspaces.get_mut(&id) {
                 keyspace.settled = self.changes.settled(keyspace.flushed);
@@ -149,6 +154,18 @@ impl ManifestState {
     pub(crate) fn cut_history(&mut self, number: Option<FileNumber>, last: SequenceNumber) {
         self.log_ends.retain(|log, _| Some(*log) < number);
         self.changes.cut_behind(last);
+    }
+
+    /// Cuts these sealed value logs, which have values of commits behind the sequence number `last`, to what is left of them.
+    pub(crate) fn cut_value_logs(
+        &mut self,
+        logs: &[(KeyspaceId, ValueFileMeta)],
+        last: SequenceNumber,
+    ) -> Result<(), Contradiction> {
+        for (keyspace, file) in logs {
+            self.values(*keyspace)?.cut_sealed_log(*file, last)?;
+        }
+        self.settle(logs.iter().map(|(keyspace, _)| *keyspace).collect())
     }
 
     /// Ends the logs at the log and offset `end`, where recovery has ended, and drops the logs before `oldest`.

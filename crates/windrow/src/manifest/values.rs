@@ -242,6 +242,24 @@ impl ValueState {
         })
     }
 
+    /// Cuts a sealed value log to `file`, whose values are of entries up to `last_sequence`.
+    pub(super) fn cut_sealed_log(
+        &mut self,
+        file: ValueFileMeta,
+        last_sequence: SequenceNumber,
+    ) -> Result<(), Contradiction> {
+        let kind = ValueFileKind::SealedLog { last_sequence };
+        let cut = self.change(file.number, |known| {
+            (known.file, known.kind) = (file, kind);
+        });
+        cut.ok_or_else(|| Contradiction::new(format!("value log {} does not exist", file.number)))
+    }
+
+    /// The values in `file`, by this name, that discard lists name.
+    pub(crate) fn garbage_in(&self, file: FileNumber) -> u64 {
+        self.garbage.get(&file).copied().unwrap_or(0)
+    }
+
     /// Adds a relocation. Returns whether its origin was a file until now.
     pub(super) fn relocate(
         &mut self,

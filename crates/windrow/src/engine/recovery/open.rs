@@ -44,7 +44,8 @@ use crate::engine::{Access, Engine};
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
-    Edit, KeyspaceState, ManifestState, Obsolete, Record, Version, manifest_length, read_manifest,
+    Contradiction, Edit, KeyspaceState, ManifestState, Obsolete, Record, Version, manifest_length,
+    read_manifest,
 };
 use crate::options::{KeyspaceOptions, Options};
 use crate::vfs::{LockGuard, Vfs};
@@ -141,10 +142,15 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
     // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
+    let cut_logs = cut.map(|end| recovery.cut_behind(&**vfs, directory, end));
+    let cut_logs = cut_logs.transpose()?.unwrap_or_default();
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
     if let Some(end) = cut {
         state.cut_history(replayed.last().map(|log| log.number), end);
+        state
+            .cut_value_logs(&cut_logs, end)
+            .map_err(|it| damaged(&it))?;
     }
     apply(&mut state, &merge_operators(&keyspaces))?;
     for keyspace in &keyspaces {
@@ -178,7 +184,7 @@ pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
             needed.first().map(|log| log.number),
             last_log.map(|log| (log.number, log.end)),
         )
-        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
+        .map_err(|it| damaged(&it))?;
     state.is_unlogged = !options.log;
     let catalog = Catalog::start(
         Arc::clone(vfs),
@@ -321,9 +327,11 @@ fn check_operators(keyspaces: &[Arc<KeyspaceCore>], state: &ManifestState) -> Re
 }
 
 fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
-    state
-        .apply(edit)
-        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))
+    state.apply(edit).map_err(|it| damaged(&it))
+}
+
+fn damaged(contradiction: &Contradiction) -> Error {
+    Error::new(ErrorKind::Corruption, contradiction.to_string())
 }
 
 /// Replays the logs that `state` names into the memtables of `keyspaces`.

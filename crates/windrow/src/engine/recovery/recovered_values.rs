@@ -2,7 +2,8 @@
 //!
 //! For a value log that was being written, the manifest covers the values that flushed entries refer to. The
 //! recovery adds those that the write-ahead log refers to and seals the log there. New values go to new
-//! files.
+//! files. If history is cut at damage, logs that were sealed with later values are cut as well
+//! ([`RecoveredValues::cut_behind`]): a garbage collection must find each record referred to, or named by a discard list.
 //!
 //! Concurrency: one thread, before the database is open.
 
@@ -17,7 +18,7 @@ use crate::engine::KeyspaceCore;
 use crate::log::batch::Entry;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFileKind, ValueFileState};
-use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, rewrite};
+use crate::value::{RecordReader, ValueFileMeta, ValuePointer, ValueReadBuffers, rewrite};
 use crate::vfs::Vfs;
 
 /// A value log that was being written.
@@ -38,6 +39,8 @@ pub(super) struct RecoveredValues<'a> {
     /// By id.
     keyspaces: &'a [Arc<KeyspaceCore>],
     logs: BTreeMap<FileNumber, OpenLog>,
+    /// How many entries refer to each other value log.
+    in_other_logs: BTreeMap<FileNumber, u64>,
     values: ValueReadBuffers,
     order: ValueOrder,
 }
@@ -66,6 +69,7 @@ impl<'a> RecoveredValues<'a> {
             state,
             keyspaces,
             logs,
+            in_other_logs: BTreeMap::new(),
             values: ValueReadBuffers::new(
                 Arc::clone(vfs),
                 directory.to_owned(),
@@ -106,6 +110,42 @@ impl<'a> RecoveredValues<'a> {
         }
     }
 
+    /// The value logs that were sealed with values of commits behind `last`, the end of a history that was cut: each with what
+    /// is left of it, the values that entries refer to or have referred to. A log whose records cannot be read is left as it
+    /// is.
+    ///
+    /// # Errors
+    /// Those of I/O.
+    pub(super) fn cut_behind(
+        &self,
+        vfs: &dyn Vfs,
+        directory: &Path,
+        last: SequenceNumber,
+    ) -> Result<Vec<(KeyspaceId, ValueFileMeta)>> {
+        let mut cut = Vec::new();
+        for (&id, keyspace) in &self.state.keyspaces {
+            let known = last.max(keyspace.flushed);
+            let values = &keyspace.values;
+            for (number, log) in values.files.iter() {
+                let ValueFileKind::SealedLog { last_sequence } = log.kind else {
+                    continue;
+                };
+                if last_sequence <= known {
+                    continue;
+                }
+                let replayed = self.in_other_logs.get(number).copied().unwrap_or(0);
+                let in_tables = log.live().entries + values.garbage_in(*number);
+                let count = in_tables.saturating_add(replayed);
+                match first_records(vfs, directory, &log.file, count) {
+                    Ok(file) => cut.push((id, file)),
+                    Err(error) if error.kind() == ErrorKind::Corruption => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(cut)
+    }
+
     /// The keyspace of an entry that is in no table yet.
     fn unflushed(&self, entry: &Entry<'_>) -> Result<Option<&'a Arc<KeyspaceCore>>> {
         let keyspaces = self.keyspaces;
@@ -144,6 +184,7 @@ impl<'a> RecoveredValues<'a> {
         is_durable: bool,
     ) -> Result<()> {
         let Some(log) = self.logs.get_mut(&pointer.file) else {
+            *self.in_other_logs.entry(pointer.file).or_default() += 1;
             return Ok(());
         };
         if pointer.offset != log.file.length {
@@ -162,6 +203,32 @@ impl<'a> RecoveredValues<'a> {
         }
         Ok(())
     }
+}
+
+/// The first `count` records of a value log: they are in the order of commits.
+fn first_records(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    file: &ValueFileMeta,
+    count: u64,
+) -> Result<ValueFileMeta> {
+    let mut records = RecordReader::open(vfs, directory, file)?;
+    let mut first = ValueFileMeta {
+        length: 0,
+        entries: 0,
+        value_bytes: 0,
+        end: 0,
+        ..*file
+    };
+    while first.entries < count
+        && let Some((_, pointer)) = records.next()?
+    {
+        first.length = pointer.offset + pointer.record_bytes;
+        first.end = first.length;
+        first.entries += 1;
+        first.value_bytes = first.value_bytes.saturating_add(pointer.value_bytes);
+    }
+    Ok(first)
 }
 
 fn unknown_keyspace(id: KeyspaceId) -> Error {
