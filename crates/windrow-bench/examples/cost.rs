@@ -167,6 +167,7 @@ impl Operation {
                     found ^= cursor.next()?;
                     black_box((cursor.key(), cursor.value()?));
                 }
+                Self::Prev => found ^= cursor.prev()?,
                 Self::FirstGet | Self::SecondGet => {}
             }
         }

@@ -11,7 +11,7 @@ impl Step {
     pub(crate) const END: Self = Self(u64::MAX);
 
     /// Set where the key is repeated; no kind has this bit.
-    const REPEATS: u64 = 1 << 7;
+    const REPEATS: u64 = 1 << 4;
 
     /// A step to an entry; `repeats_key` if it has the same user key as the one before it.
     #[inline]
@@ -74,13 +74,6 @@ pub(crate) trait Cursor {
     }
     /// Moves to the next entry.
     fn next(&mut self) -> Result<Step>;
-    /// The same as [`next`](Self::next) with fewer instructions, if the next entry is in the loaded block: by far the
-    /// most frequent case. `None`, without a move, if it is elsewhere, if there is none, or after an error; `next`
-    /// handles these.
-    #[inline]
-    fn step(&mut self) -> Option<Step> {
-        None
-    }
     /// Whether the cursor knows the key of its entry but has not read it. So a merging cursor reads only the entries
     /// that it reaches. The trailer then orders the entry before all versions of the key after a forward move, and
     /// after all versions after a backward move.

@@ -10,9 +10,8 @@
 //!
 //! Concurrency: none.
 
-use super::layout::{HEADER_BYTES, KIND_BITS, slot_bytes};
-use crate::base::{SequenceNumber, Trailer};
-use crate::codec::varint::{VARINT_BYTES_MAX, put_varint};
+use super::layout::{HEADER_BYTES, MARK_BITS, REPEATS, WORD_BYTES, slot_bytes};
+use crate::base::Trailer;
 
 /// Collects the entries of one block.
 #[derive(Debug, Default)]
@@ -32,36 +31,71 @@ struct PendingEntry {
     trailer: Trailer,
 }
 
+/// The least and the most of some lengths or numbers.
+#[derive(Debug, Clone, Copy)]
+struct Extremes {
+    least: u64,
+    most: u64,
+}
+
+impl Default for Extremes {
+    fn default() -> Self {
+        Self {
+            least: u64::MAX,
+            most: 0,
+        }
+    }
+}
+
+impl Extremes {
+    fn with(self, number: u64) -> Self {
+        Self {
+            least: self.least.min(number),
+            most: self.most.max(number),
+        }
+    }
+
+    /// The bits that distinguish all numbers between the extremes.
+    fn bits(self) -> u32 {
+        u64::BITS - self.most.saturating_sub(self.least).leading_zeros()
+    }
+}
+
 /// The sums that determine the size of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     count: usize,
     /// The number of bytes that all keys share.
     shared: usize,
-    /// Bytes of keys and values and of their lengths.
+    /// Bytes of keys and values.
     bytes: usize,
-    sequence_min: SequenceNumber,
-    sequence_max: SequenceNumber,
+    keys: Extremes,
+    values: Extremes,
+    sequences: Extremes,
 }
 
 impl Tally {
-    /// The bytes of one trailer.
-    fn trailer_bytes(&self) -> usize {
-        let largest = (self.sequence_max - self.sequence_min) << KIND_BITS | ((1 << KIND_BITS) - 1);
-        (u64::BITS - largest.leading_zeros()).div_ceil(8) as usize
+    /// The bits of a word.
+    fn word_bits(&self) -> u32 {
+        MARK_BITS + self.keys.bits() + self.values.bits() + self.sequences.bits()
     }
 
-    /// An upper bound of the payload's length; exact except for lengths that the prefix shortens.
+    /// The bytes of a word.
+    fn word_bytes(&self) -> usize {
+        self.word_bits().div_ceil(8) as usize
+    }
+
+    /// The offset of the slots.
+    fn slots_offset(&self) -> usize {
+        let suffixes_and_values = self.bytes + self.shared - self.count * self.shared;
+        HEADER_BYTES + suffixes_and_values + self.count * self.word_bytes()
+    }
+
+    /// The payload's length.
     fn block_bytes(&self) -> usize {
-        let entries = HEADER_BYTES + self.bytes + self.count * self.trailer_bytes() + self.shared
-            - self.count * self.shared;
-        entries + self.count * slot_bytes(entries)
+        let slots = self.slots_offset();
+        slots + self.count * slot_bytes(slots)
     }
-}
-
-/// The bytes that `value` takes as a varint.
-fn varint_bytes(value: usize) -> usize {
-    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 impl BlockBuilder {
@@ -69,12 +103,12 @@ impl BlockBuilder {
         self.entries.is_empty()
     }
 
-    /// An upper bound of the length that `finish` would write.
+    /// The length that `finish` would write.
     pub(crate) fn block_bytes(&self) -> usize {
         self.tally.block_bytes()
     }
 
-    /// Adds an entry unless the block has one already and would exceed `limit` (I1); returns
+    /// Adds an entry unless the block has one already and would exceed `limit` (I1), or its words 64 bits; returns
     /// whether it did. Entries come in ascending order.
     #[inline]
     pub(crate) fn try_add(
@@ -85,7 +119,8 @@ impl BlockBuilder {
         limit: usize,
     ) -> bool {
         let tally = self.tally_with(key, trailer, value);
-        if self.tally.count > 0 && tally.block_bytes() > limit {
+        let fits = tally.word_bits() <= u64::BITS && tally.block_bytes() <= limit;
+        if self.tally.count > 0 && !fits {
             return false;
         }
         self.tally = tally;
@@ -100,28 +135,23 @@ impl BlockBuilder {
     }
 
     fn tally_with(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> Tally {
-        let bytes = key.len() + value.len() + varint_bytes(key.len()) + varint_bytes(value.len());
-        let sequence = trailer.sequence();
-        if self.tally.count == 0 {
-            return Tally {
-                count: 1,
-                shared: key.len(),
-                bytes,
-                sequence_min: sequence,
-                sequence_max: sequence,
-            };
-        }
-        let shared = self.bytes[..self.tally.shared]
-            .iter()
-            .zip(key)
-            .take_while(|(first, this)| first == this)
-            .count();
+        let tally = &self.tally;
+        let shared = if tally.count == 0 {
+            key.len()
+        } else {
+            self.bytes[..tally.shared]
+                .iter()
+                .zip(key)
+                .take_while(|(first, this)| first == this)
+                .count()
+        };
         Tally {
-            count: self.tally.count + 1,
+            count: tally.count + 1,
             shared,
-            bytes: self.tally.bytes + bytes,
-            sequence_min: self.tally.sequence_min.min(sequence),
-            sequence_max: self.tally.sequence_max.max(sequence),
+            bytes: tally.bytes + key.len() + value.len(),
+            keys: tally.keys.with(key.len() as u64),
+            values: tally.values.with(value.len() as u64),
+            sequences: tally.sequences.with(trailer.sequence()),
         }
     }
 
@@ -130,35 +160,41 @@ impl BlockBuilder {
         assert!(!self.is_empty(), "a block needs an entry");
         let start = output.len();
         let tally = self.tally;
-        let trailer_bytes = tally.trailer_bytes();
-        output.reserve(tally.block_bytes() + VARINT_BYTES_MAX);
+        let (word_bytes, slots) = (tally.word_bytes(), tally.slots_offset());
+        output.reserve(tally.block_bytes() + WORD_BYTES);
         output.extend_from_slice(&field(tally.count));
+        output.extend_from_slice(&field(slots));
         output.extend_from_slice(&field(tally.shared));
-        output.extend_from_slice(&[0; 4]);
-        let word = tally.sequence_min << 8 | trailer_bytes as u64;
-        output.extend_from_slice(&word.to_le_bytes());
+        output.extend_from_slice(&lengths(tally.keys, tally.shared));
+        output.extend_from_slice(&lengths(tally.values, 0));
+        let base = tally.sequences.least;
+        output.extend_from_slice(&(base << 8 | word_bytes as u64).to_le_bytes());
         output.extend_from_slice(&self.bytes[..tally.shared]);
 
+        let value_shift = MARK_BITS + tally.keys.bits();
+        let sequence_shift = value_shift + tally.values.bits();
         self.slots.clear();
-        let mut rest = &self.bytes[..];
+        let (mut rest, mut before) = (&self.bytes[..], &[][..]);
         for entry in &self.entries {
             let (key, after_key) = rest.split_at(entry.key_length);
             let (value, after_value) = after_key.split_at(entry.value_length);
             rest = after_value;
-            let suffix = &key[tally.shared..];
-            let delta = (entry.trailer.sequence() - tally.sequence_min) << KIND_BITS
-                | u64::from(entry.trailer.kind().code());
-            self.slots
-                .push(u32::from_le_bytes(field(output.len() - start)));
-            put_varint(output, suffix.len() as u64);
-            output.extend_from_slice(suffix);
-            put_varint(output, value.len() as u64);
-            output.extend_from_slice(&delta.to_le_bytes()[..trailer_bytes]);
+            let mark = if key == before { REPEATS } else { 0 };
+            let word = u64::from(entry.trailer.kind().code())
+                | mark
+                | (key.len() as u64 - tally.keys.least) << MARK_BITS
+                | (value.len() as u64 - tally.values.least) << value_shift
+                | (entry.trailer.sequence() - base) << sequence_shift;
+            let offset = output.len();
+            self.slots.push(u32::from_le_bytes(field(offset - start)));
+            output.extend_from_slice(&word.to_le_bytes());
+            output.truncate(offset + word_bytes);
+            output.extend_from_slice(&key[tally.shared..]);
             output.extend_from_slice(value);
+            before = key;
         }
 
-        let slots = output.len() - start;
-        output[start + 8..start + 12].copy_from_slice(&field(slots));
+        assert_eq!(output.len() - start, slots, "the tally of a block is wrong");
         let slot_bytes = slot_bytes(slots);
         for slot in &self.slots {
             output.extend_from_slice(&slot.to_le_bytes()[..slot_bytes]);
@@ -175,4 +211,12 @@ fn field(value: usize) -> [u8; 4] {
         Ok(value) => value.to_le_bytes(),
         Err(_) => unreachable!("the limits keep blocks below 4 GiB"),
     }
+}
+
+/// The field of the header about lengths that are each `shared` less than those of `extremes`.
+fn lengths(extremes: Extremes, shared: usize) -> [u8; 4] {
+    let least = extremes.least - shared as u64;
+    let [first, second, third, ..] = least.to_le_bytes();
+    let bits = extremes.bits().to_le_bytes();
+    [first, second, third, bits[0]]
 }

@@ -1,6 +1,6 @@
-//! Checks a data block once, then searches it in place without allocation.
+//! The form of a data block: checked once, then read in place without allocation.
 //!
-//! See "Data blocks" in `docs/format.md`.
+//! See "Data blocks" in `docs/format.md`. [`search`](super::search) finds entries.
 //!
 //! A block may begin anywhere in the given bytes, such as a mapped file. All offsets count from their front.
 //!
@@ -8,61 +8,109 @@
 //! - I1. [`Layout::check`] accepts only payloads whose entries and slots fill them exactly.
 //! - I2. No other function panics. They return `None` on bytes that would not pass the check, which a
 //!   mapping has if the file is damaged later.
+//! - I3. In a payload that passed the check, an entry is marked as a repetition exactly if it has the key of the
+//!   entry before it in the block. So nobody compares the keys of neighbours again.
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
 use crate::base::expiry::EXPIRY_BYTES;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
-use crate::base::prefix_index::head_after;
-use crate::base::{Kind, SequenceNumber, Trailer};
+use crate::base::{Kind, SequenceNumber, Step, Trailer};
 use crate::codec::reader::DecodeError;
-use crate::codec::varint::get_varint;
 
 /// The bytes before the shared prefix.
-pub(super) const HEADER_BYTES: usize = 20;
+pub(super) const HEADER_BYTES: usize = 28;
 
 /// The most zeros after the slots.
 const PADDING_BYTES_MAX: usize = 4095;
 
 /// Slots are this wide up to [`NARROW_MAX`] bytes of entries.
-const NARROW_SLOT_BYTES: usize = 2;
+pub(super) const NARROW_SLOT_BYTES: usize = 2;
 
 /// Slots are this wide beyond.
-const WIDE_SLOT_BYTES: usize = 4;
+pub(super) const WIDE_SLOT_BYTES: usize = 4;
 
 /// The largest offset of the slots at which they are narrow.
 const NARROW_MAX: usize = 1 << 16;
 
-/// How far a sequence number is shifted in an entry's trailer.
-pub(super) const KIND_BITS: u32 = 4;
+/// A word has at most so many bytes.
+pub(super) const WORD_BYTES: usize = 8;
 
-/// Selects the kind of a trailer.
-const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+/// Selects the code of the kind, the lowest bits of a word.
+pub(super) const KIND_MASK: u64 = 0xf;
 
-/// The bytes of a key that are compared first.
-const HEAD_BYTES: usize = 8;
+/// Set in the word of an entry that has the key of the entry before.
+pub(super) const REPEATS: u64 = 0x10;
 
-/// Suffixes up to this length, by far the most frequent, are read as one piece of this size.
-pub(crate) const SHORT_SUFFIX_BYTES: usize = 16;
+/// Kind and mark together have so many bits.
+pub(super) const MARK_BITS: u32 = 5;
 
-/// The piece that is read of an entry with a short suffix: both lengths, the suffix and the trailer.
-const SHORT_ENTRY_BYTES: usize = 32;
+/// The lengths of the suffixes of a block differ by less than 2 to this power.
+const SUFFIX_BITS_MAX: u8 = 17;
+
+/// The lengths of the values of a block differ by less than 2 to this power.
+const VALUE_BITS_MAX: u8 = 21;
+
+/// Lengths that the words of a block give: each is `least` and what the word says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lengths {
+    least: u32,
+    /// Selects the bits of the word, after a shift.
+    mask: u32,
+}
+
+impl Lengths {
+    /// Decodes the field of the header: the least length in three bytes, then the number of bits, which counts up to 31.
+    #[inline]
+    fn read(field: [u8; 4]) -> Self {
+        let field = u32::from_le_bytes(field);
+        Self {
+            least: field & 0xff_ffff,
+            mask: (1 << (field >> 24 & 31)) - 1,
+        }
+    }
+
+    /// The length in `word`, which is shifted so that its lowest bits are those of the length.
+    #[inline]
+    pub(super) fn of(self, word: u64) -> usize {
+        let more = word & u64::from(self.mask);
+        usize::try_from(u64::from(self.least) + more).unwrap_or(usize::MAX)
+    }
+
+    /// The least length.
+    #[inline]
+    pub(super) fn least(self) -> usize {
+        self.of(0)
+    }
+
+    /// The largest length.
+    #[inline]
+    pub(super) fn most(self) -> usize {
+        self.of(u64::MAX)
+    }
+}
 
 /// The header of a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
     /// The start of the block.
-    origin: usize,
-    count: usize,
+    pub(super) origin: usize,
+    pub(super) count: usize,
     /// The start of the entries and end of the shared prefix.
-    entries: usize,
+    pub(super) entries: usize,
     /// The start of the slots and end of the entries.
-    slots: usize,
+    pub(super) slots: usize,
     base: SequenceNumber,
-    trailer_bytes: usize,
-    /// Selects the trailer's bytes from a word.
-    trailer_mask: u64,
+    pub(super) word_bytes: usize,
+    /// Selects the bytes of a word from eight.
+    pub(super) word_mask: u64,
+    pub(super) suffixes: Lengths,
+    values: Lengths,
+    /// How far the length of the value is shifted in a word.
+    value_shift: u32,
+    /// How far the sequence number is shifted in a word.
+    sequence_shift: u32,
 }
 
 /// The places of the parts of one entry.
@@ -70,66 +118,19 @@ pub(crate) struct Layout {
 pub(crate) struct Entry {
     /// The start of the key's suffix.
     pub(crate) suffix: usize,
-    /// The end of the key's suffix.
-    pub(crate) suffix_end: usize,
-    /// The start of the value.
+    /// The end of the key's suffix and start of the value.
     pub(crate) value: usize,
     /// The end of the value and start of the next entry.
     pub(crate) end: usize,
-    /// The sequence number and kind.
-    pub(crate) trailer: Trailer,
+    /// The sequence number and kind, and whether the key is that of the entry before in this block.
+    pub(crate) step: Step,
 }
 
-/// The result of a search.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Position {
-    /// The index of the first entry that is not before the target; the count if there is none.
-    pub(crate) index: usize,
-    /// The offset of that entry, if there is one.
-    pub(crate) offset: usize,
-    /// Whether that entry has the key of the target.
-    pub(crate) matches: bool,
-    /// Whether the entry before it has that key, in a version too new.
-    pub(crate) follows: bool,
-}
-
-/// The `N` bytes at `offset`, padded with zeroes beyond the end.
+/// An offset or a length of `WIDTH` bytes.
 #[inline]
-fn piece_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
-    let rest = bytes.get(offset..)?;
-    Some(match rest.first_chunk() {
-        Some(piece) => *piece,
-        None => cut_piece(rest),
-    })
-}
-
-/// The piece that begins with fewer than `N` bytes. Inlined, it turns the copy of a whole piece into a call.
-#[cold]
-#[inline(never)]
-fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
-    let mut piece = [0; N];
-    for (target, source) in piece.iter_mut().zip(rest) {
-        *target = *source;
-    }
-    piece
-}
-
-/// Masks of the bytes of a head that belong to a string of each one-byte length.
-const HEAD_MASKS: [u64; 256] = {
-    let mut masks = [u64::MAX; 256];
-    let mut length = 0;
-    while length < HEAD_BYTES {
-        masks[length] = !(u64::MAX >> (8 * length));
-        length += 1;
-    }
-    masks
-};
-
-/// A slot's offset.
-#[inline]
-fn slot_value<const WIDTH: usize>(slot: [u8; WIDTH]) -> usize {
+pub(super) fn offset_of<const WIDTH: usize>(field: [u8; WIDTH]) -> usize {
     let mut word = [0; size_of::<usize>()];
-    word[..WIDTH].copy_from_slice(&slot);
+    word[..WIDTH].copy_from_slice(&field);
     usize::from_le_bytes(word)
 }
 
@@ -140,6 +141,17 @@ pub(super) fn slot_bytes(slots_offset: usize) -> usize {
     } else {
         WIDE_SLOT_BYTES
     }
+}
+
+/// The `N` bytes at the front of `rest`, padded with zeroes. Inlined, it turns the copy of a whole piece into a call.
+#[cold]
+#[inline(never)]
+pub(super) fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
+    let mut piece = [0; N];
+    for (target, source) in piece.iter_mut().zip(rest) {
+        *target = *source;
+    }
+    piece
 }
 
 /// Whether an entry of this kind may store so many bytes.
@@ -156,28 +168,40 @@ fn stores(kind: Kind, bytes: usize) -> bool {
 impl Layout {
     /// Reads the header of a payload that begins at `origin` and was checked before. Bytes after the
     /// payload have no effect.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "each get and most seeks read a header, and use parts of it; measured"
+    )]
+    #[inline(always)]
     pub(crate) fn read(bytes: &[u8], origin: usize) -> Option<Self> {
         let rest = bytes.get(origin..)?;
-        let (header, _) = rest.split_first_chunk::<HEADER_BYTES>()?;
-        let (fields, word) = header.split_last_chunk::<8>()?;
-        let (fields, _) = fields.as_chunks::<4>();
-        let &[count, prefix_length, slots] = fields.first_chunk()?;
-        let (count, slots) = (slot_value(count), slot_value(slots));
-        let entries = HEADER_BYTES.checked_add(slot_value(prefix_length))?;
+        let header = rest.first_chunk::<HEADER_BYTES>()?;
+        let (fields, _) = header.as_chunks::<4>();
+        let &[count, slots, prefix_length, suffixes, values, low, high] = fields.first_chunk()?;
+        let (suffix_bits, value_bits, word_bytes) = (suffixes[3], values[3], low[0]);
+        let sound_bits = suffix_bits <= SUFFIX_BITS_MAX && value_bits <= VALUE_BITS_MAX;
+        let (count, slots) = (offset_of(count), offset_of(slots));
+        let entries = HEADER_BYTES.checked_add(offset_of(prefix_length))?;
         let end = slots.checked_add(count.checked_mul(slot_bytes(slots))?)?;
-        let word = u64::from_le_bytes(*word);
-        let trailer_bytes = word.to_le_bytes()[0];
         let sound =
-            count > 0 && entries <= slots && end <= rest.len() && (1..=8).contains(&trailer_bytes);
-        sound.then(|| Self {
+            count > 0 && entries <= slots && end <= rest.len() && (1..=8).contains(&word_bytes);
+        if !(sound && sound_bits) {
+            return None;
+        }
+        let word = u64::from(u32::from_le_bytes(high)) << 32 | u64::from(u32::from_le_bytes(low));
+        let value_shift = MARK_BITS + u32::from(suffix_bits);
+        Some(Self {
             origin,
             count,
             entries: origin + entries,
             slots: origin + slots,
             base: word >> 8,
-            trailer_bytes: usize::from(trailer_bytes),
-            trailer_mask: u64::MAX >> (64 - 8 * u32::from(trailer_bytes)),
+            word_bytes: usize::from(word_bytes),
+            word_mask: u64::MAX >> (64 - 8 * u32::from(word_bytes)),
+            suffixes: Lengths::read(suffixes),
+            values: Lengths::read(values),
+            value_shift,
+            sequence_shift: value_shift + u32::from(value_bits),
         })
     }
 
@@ -191,7 +215,7 @@ impl Layout {
         }
     }
 
-    /// Reads the header of `payload` and checks everything but the order of the keys (I1).
+    /// Reads the header of `payload` and checks everything but the order of the keys (I1, I3).
     pub(crate) fn check(payload: &[u8]) -> Result<Self, DecodeError> {
         let damaged = DecodeError::damaged;
         let layout =
@@ -204,27 +228,34 @@ impl Layout {
             return Err(damaged(0, "a block has bytes after its slots"));
         }
         let mut offset = layout.entries;
+        let mut before = None;
         for index in 0..layout.count {
             if layout.slot(payload, index) != Some(offset) {
                 let slot = layout.slots + index * slot_bytes;
                 return Err(damaged(slot, "a slot does not point at its entry"));
             }
-            let entry = layout
-                .long_entry(payload, offset)
-                .ok_or_else(|| damaged(offset, "a block entry is malformed"))?;
-            let kind = layout.kind_code(payload, &entry);
+            let malformed = || damaged(offset, "a block entry is malformed");
+            let word = layout.word(payload, offset).ok_or_else(malformed)?;
+            let entry = layout.entry_of(word, offset).ok_or_else(malformed)?;
+            let suffix = payload.get(entry.suffix..entry.value);
+            let kind = (word & KIND_MASK).to_le_bytes()[0];
             if Kind::is_reserved(kind) {
                 let what = "an entry has an unknown kind";
                 return Err(DecodeError::unsupported(offset, what));
             }
-            let key_length = layout.prefix_length() + entry.suffix_end - entry.suffix;
+            let key_length = layout.prefix_length() + entry.value - entry.suffix;
             let value_length = entry.end - entry.value;
             let sound = Kind::from_code(kind).is_some_and(|kind| stores(kind, value_length))
-                && entry.trailer.sequence() >= layout.base
+                && word >> layout.sequence_shift <= SEQUENCE_MAX - layout.base
                 && (1..=KEY_BYTES_MAX).contains(&key_length);
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));
             }
+            let repeats = before.is_some() && before == suffix;
+            if entry.step.repeats_key() != repeats {
+                return Err(damaged(offset, "a repeated key is marked wrongly"));
+            }
+            before = suffix;
             offset = entry.end;
         }
         if offset != layout.slots {
@@ -245,19 +276,16 @@ impl Layout {
         self.entries - self.origin - HEADER_BYTES
     }
 
-    /// The prefix of all keys.
+    /// The shared prefix.
     #[inline]
     pub(crate) fn prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         bytes.get(self.origin + HEADER_BYTES..self.entries)
     }
 
-    /// The piece that begins with the shared prefix, if that is short.
+    /// The bytes from the shared prefix on.
     #[inline]
-    pub(crate) fn short_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8; SHORT_SUFFIX_BYTES]> {
-        if self.prefix_length() > SHORT_SUFFIX_BYTES {
-            return None;
-        }
-        bytes.get(self.origin + HEADER_BYTES..)?.first_chunk()
+    pub(crate) fn from_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        bytes.get(self.origin + HEADER_BYTES..)
     }
 
     /// The start of the entries.
@@ -273,13 +301,16 @@ impl Layout {
     }
 
     #[inline]
-    fn slot_bytes(&self) -> usize {
+    pub(super) fn slot_bytes(&self) -> usize {
         slot_bytes(self.slots - self.origin)
     }
 
     /// The slots, `WIDTH` bytes each.
     #[inline]
-    fn slots<'a, const WIDTH: usize>(&self, bytes: &'a [u8]) -> Option<&'a [[u8; WIDTH]]> {
+    pub(super) fn slots<'a, const WIDTH: usize>(
+        &self,
+        bytes: &'a [u8],
+    ) -> Option<&'a [[u8; WIDTH]]> {
         let end = self.slots + self.count * WIDTH;
         Some(bytes.get(self.slots..end)?.as_chunks().0)
     }
@@ -288,227 +319,77 @@ impl Layout {
     #[inline]
     pub(crate) fn slot(&self, bytes: &[u8], index: usize) -> Option<usize> {
         let offset = if self.slot_bytes() == NARROW_SLOT_BYTES {
-            slot_value(*self.slots::<NARROW_SLOT_BYTES>(bytes)?.get(index)?)
+            offset_of(*self.slots::<NARROW_SLOT_BYTES>(bytes)?.get(index)?)
         } else {
-            slot_value(*self.slots::<WIDE_SLOT_BYTES>(bytes)?.get(index)?)
+            offset_of(*self.slots::<WIDE_SLOT_BYTES>(bytes)?.get(index)?)
         };
         Some(self.origin + offset)
     }
 
-    /// The range of the bytes whose length, of any size, is at `offset`.
-    #[inline(never)]
-    fn long_length(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
-        let rest = bytes.get(offset..self.slots)?;
-        let (length, used) = get_varint(rest)?;
-        let start = offset + used;
-        let length = usize::try_from(length).ok()?;
-        (length <= self.slots - start).then(|| (start, start + length))
+    /// The word of the entry at `offset`.
+    #[inline]
+    pub(super) fn word(&self, bytes: &[u8], offset: usize) -> Option<u64> {
+        let rest = bytes.get(offset..)?;
+        let word = match rest.first_chunk() {
+            Some(word) => u64::from_le_bytes(*word),
+            None => u64::from_le_bytes(cut_piece(rest)),
+        };
+        Some(word & self.word_mask)
+    }
+
+    /// The length of the suffix of the entry with this word.
+    #[inline]
+    pub(super) fn suffix_length(&self, word: u64) -> usize {
+        self.suffixes.of(word >> MARK_BITS)
+    }
+
+    /// The length of the value of the entry with this word.
+    #[inline]
+    pub(super) fn value_length(&self, word: u64) -> usize {
+        self.values.of(word >> self.value_shift)
+    }
+
+    /// The sequence number of the entry with this word.
+    #[inline]
+    pub(super) fn sequence(&self, word: u64) -> SequenceNumber {
+        self.base.wrapping_add(word >> self.sequence_shift)
+    }
+
+    /// The parts of the entry at `offset`, whose word is `word`.
+    #[inline]
+    fn entry_of(&self, word: u64, offset: usize) -> Option<Entry> {
+        let suffix = offset + self.word_bytes;
+        let value = suffix + self.suffix_length(word);
+        let end = value + self.value_length(word);
+        (end <= self.slots).then(|| Entry {
+            suffix,
+            value,
+            end,
+            step: self.step(word),
+        })
     }
 
     /// The parts of the entry at `offset`.
     #[inline]
     pub(crate) fn entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        match self.short_entry(bytes, offset) {
-            Some((entry, _)) => Some(entry),
-            None => self.long_entry(bytes, offset),
-        }
+        self.entry_of(self.word(bytes, offset)?, offset)
     }
 
-    /// The parts of the entry at `offset` and the piece that begins with its suffix; `None` for a long suffix
-    /// or value, or close to the end of the bytes: `long_entry` reads these.
-    #[expect(
-        clippy::inline_always,
-        reason = "a step of a cursor is little more than this; measured"
-    )]
-    #[inline(always)]
-    pub(crate) fn short_entry<'a>(
-        &self,
-        bytes: &'a [u8],
-        offset: usize,
-    ) -> Option<(Entry, &'a [u8; SHORT_SUFFIX_BYTES])> {
-        let piece = bytes.get(offset..)?.first_chunk::<SHORT_ENTRY_BYTES>()?;
-        let suffix_length = usize::from(piece[0]);
-        if suffix_length > SHORT_SUFFIX_BYTES {
-            return None;
-        }
-        let rest = &piece[1 + suffix_length..];
-        let (used, length) = if rest[0] < 0x80 {
-            (1, usize::from(rest[0]))
-        } else if rest[1] < 0x80 {
-            (2, usize::from(rest[0] & 0x7f) | usize::from(rest[1]) << 7)
-        } else {
-            return None;
-        };
-        let word = u64::from_le_bytes(*rest[used..].first_chunk()?) & self.trailer_mask;
-        let suffix = offset + 1;
-        let suffix_end = suffix + suffix_length;
-        let value = suffix_end + used + self.trailer_bytes;
-        let end = value + length;
-        let entry = Entry {
-            suffix,
-            suffix_end,
-            value,
-            end,
-            trailer: self.trailer(word),
-        };
-        (end <= self.slots).then_some((entry, piece[1..].first_chunk()?))
-    }
-
-    /// The parts of the entry at `offset`, with lengths of any size, each in its shortest form.
-    #[inline(never)]
-    pub(crate) fn long_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let (suffix, suffix_end) = self.long_length(bytes, offset)?;
-        let rest = bytes.get(suffix_end..self.slots)?;
-        let (length, used) = get_varint(rest)?;
-        let trailer = suffix_end + used;
-        let word = u64::from_le_bytes(piece_at(bytes, trailer)?) & self.trailer_mask;
-        let value = trailer + self.trailer_bytes;
-        let end = usize::try_from(length).ok()?.checked_add(value)?;
-        (end <= self.slots).then(|| Entry {
-            suffix,
-            suffix_end,
-            value,
-            end,
-            trailer: self.trailer(word),
-        })
-    }
-
-    /// Decodes a trailer's word.
+    /// What the word of an entry says beside lengths.
     #[inline]
-    fn trailer(&self, word: u64) -> Trailer {
-        let sequence = self.base.wrapping_add(word >> KIND_BITS) & SEQUENCE_MAX;
-        Trailer::from_word(sequence << 8 | word & KIND_MASK)
+    pub(super) fn step(&self, word: u64) -> Step {
+        let trailer = Trailer::from_word(self.sequence(word) << 8 | word & KIND_MASK);
+        Step::to(trailer, word & REPEATS != 0)
     }
 
-    /// The code of the kind of `entry`, which was decoded from `bytes`.
-    fn kind_code(&self, bytes: &[u8], entry: &Entry) -> u8 {
-        bytes
-            .get(entry.value - self.trailer_bytes)
-            .map_or(u8::MAX, |byte| byte & KIND_MASK.to_le_bytes()[0])
-    }
-
-    /// Searches for the first entry that is not before (`key`, `sequence`).
+    /// The least word of an entry that is newer than `sequence`; all words below are of older ones. The largest word may
+    /// stand for none.
     #[inline]
-    pub(crate) fn search(
-        &self,
-        bytes: &[u8],
-        key: &[u8],
-        sequence: SequenceNumber,
-    ) -> Option<Position> {
-        let prefix = self.prefix(bytes)?;
-        let Some(rest) = key.strip_prefix(prefix) else {
-            let front = key < prefix;
-            return Some(Position {
-                index: if front { 0 } else { self.count },
-                offset: if front { self.entries } else { self.slots },
-                matches: false,
-                follows: false,
-            });
-        };
-        let target = head_after(key, prefix.len());
-        if self.slot_bytes() == NARROW_SLOT_BYTES {
-            let slots = self.slots::<NARROW_SLOT_BYTES>(bytes)?;
-            self.search_slots(bytes, slots, target, rest, sequence)
-        } else {
-            let slots = self.slots::<WIDE_SLOT_BYTES>(bytes)?;
-            self.search_slots(bytes, slots, target, rest, sequence)
+    pub(super) fn first_newer(&self, sequence: SequenceNumber) -> u64 {
+        match sequence.saturating_add(1).checked_sub(self.base) {
+            None => 0,
+            Some(delta) if delta > u64::MAX >> self.sequence_shift => u64::MAX,
+            Some(delta) => delta << self.sequence_shift,
         }
-    }
-
-    /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads
-    /// for `target`, the head of `rest`, then among whole entries if heads tie.
-    #[inline]
-    fn search_slots<const WIDTH: usize>(
-        &self,
-        bytes: &[u8],
-        slots: &[[u8; WIDTH]],
-        target: u64,
-        rest: &[u8],
-        sequence: SequenceNumber,
-    ) -> Option<Position> {
-        let (mut low, mut high) = (0, slots.len());
-        let mut head_at_high = 0;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let offset = self.origin + slot_value(*slots.get(middle)?);
-            let head = self.head_at(bytes, offset)?;
-            if head < target {
-                low = middle + 1;
-            } else {
-                high = middle;
-                head_at_high = head;
-            }
-        }
-        let mut position = Position {
-            index: low,
-            offset: self.slots,
-            matches: false,
-            follows: false,
-        };
-        let Some(slot) = slots.get(low) else {
-            return Some(position);
-        };
-        position.offset = self.origin + slot_value(*slot);
-        if head_at_high == target {
-            let entry = self.entry(bytes, position.offset)?;
-            let short = rest.len() <= HEAD_BYTES && rest.len() == entry.suffix_end - entry.suffix;
-            if short && entry.trailer.sequence() <= sequence {
-                // The heads contain all bytes.
-                position.matches = true;
-            } else {
-                return self.search_tied(bytes, slots, rest, sequence, low);
-            }
-        }
-        Some(position)
-    }
-
-    /// The head of the suffix of the entry at `offset`: its first eight bytes as a big-endian word.
-    #[inline]
-    fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
-        let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;
-        if first < 0x80 {
-            return Some(u64::from_be_bytes(bytes_of_head) & HEAD_MASKS[usize::from(first)]);
-        }
-        let (start, _) = self.long_length(bytes, offset)?;
-        piece_at(bytes, start).map(u64::from_be_bytes)
-    }
-
-    /// Searches from entry `low` on by comparison of whole keys.
-    #[inline(never)]
-    fn search_tied<const WIDTH: usize>(
-        &self,
-        bytes: &[u8],
-        slots: &[[u8; WIDTH]],
-        rest: &[u8],
-        sequence: SequenceNumber,
-        mut low: usize,
-    ) -> Option<Position> {
-        let (mut matches, mut follows) = (false, false);
-        let mut high = slots.len();
-        // The first entry usually decides.
-        let mut middle = low;
-        while low < high {
-            let entry = self.entry(bytes, self.origin + slot_value(*slots.get(middle)?))?;
-            let order = bytes.get(entry.suffix..entry.suffix_end)?.cmp(rest);
-            let newer = order.is_eq() && entry.trailer.sequence() > sequence;
-            if order.is_lt() || newer {
-                low = middle + 1;
-                follows = newer;
-            } else {
-                high = middle;
-                matches = order.is_eq();
-            }
-            middle = low + (high - low) / 2;
-        }
-        let offset = match slots.get(low) {
-            Some(slot) => self.origin + slot_value(*slot),
-            None => self.slots,
-        };
-        Some(Position {
-            index: low,
-            offset,
-            matches,
-            follows,
-        })
     }
 }

@@ -19,16 +19,24 @@ fn trailer_of(raw: &Raw) -> Trailer {
 
 /// The payload of one block with all of `entries`.
 fn build(entries: &[Raw]) -> Vec<u8> {
+    let (payload, count) = build_first(entries);
+    assert_eq!(count, entries.len());
+    payload
+}
+
+/// The payload of one block with the first of `entries`, and how many words of 64 bits can distinguish.
+fn build_first(entries: &[Raw]) -> (Vec<u8>, usize) {
     let mut builder = BlockBuilder::default();
-    for raw in entries {
+    let added = entries.iter().take_while(|raw| {
         let value = raw.2.as_deref().unwrap_or_default();
-        assert!(builder.try_add(&raw.0, trailer_of(raw), value, usize::MAX));
-    }
-    let bound = builder.block_bytes();
+        builder.try_add(&raw.0, trailer_of(raw), value, usize::MAX)
+    });
+    let count = added.count();
+    let expected = builder.block_bytes();
     let mut payload = Vec::new();
     builder.finish(&mut payload);
-    assert!(payload.len() <= bound, "{} > {bound}", payload.len());
-    payload
+    assert_eq!(payload.len(), expected);
+    (payload, count)
 }
 
 fn entries() -> impl Strategy<Value = Vec<Raw>> {
@@ -53,10 +61,10 @@ fn entries() -> impl Strategy<Value = Vec<Raw>> {
 /// The key, trailer and value of entry `index`.
 fn entry_at(layout: &Layout, bytes: &[u8], index: usize) -> Option<(Vec<u8>, Trailer, Vec<u8>)> {
     let entry = layout.entry(bytes, layout.slot(bytes, index)?)?;
-    let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
+    let suffix = bytes.get(entry.suffix..entry.value)?;
     let key = [layout.prefix(bytes)?, suffix].concat();
     let value = bytes.get(entry.value..entry.end)?.to_vec();
-    Some((key, entry.trailer, value))
+    Some((key, entry.step.trailer(), value))
 }
 
 proptest! {
@@ -69,7 +77,8 @@ proptest! {
         probes in proptest::collection::vec(
             (any::<proptest::sample::Index>(), 0..=SEQUENCE_MAX, 0..4u8), 1..40),
     ) {
-        let payload = build(&entries);
+        let (payload, count) = build_first(&entries);
+        let entries = &entries[..count];
         Layout::check(&payload).unwrap();
         let bytes = [vec![0xee; before], payload, vec![0xdd; behind]].concat();
         let layout = Layout::read(&bytes, before).unwrap();
@@ -80,7 +89,7 @@ proptest! {
             prop_assert_eq!(entry_at(&layout, &bytes, index), Some(expected));
         }
         for (index, sequence, change) in probes {
-            let raw = index.get(&entries);
+            let raw = index.get(entries);
             let (mut key, mut sequence) = (raw.0.clone(), sequence);
             match change {
                 0 => sequence = raw.1,
@@ -101,6 +110,73 @@ proptest! {
         }
     }
 
+    // I3 of the layout
+    #[test]
+    fn repeated_keys_are_marked_and_no_others(entries in entries()) {
+        let (mut payload, count) = build_first(&entries);
+        let layout = Layout::check(&payload).unwrap();
+        for index in 0..count {
+            let offset = layout.slot(&payload, index).unwrap();
+            let repeats = index > 0 && entries[index - 1].0 == entries[index].0;
+            prop_assert_eq!(layout.entry(&payload, offset).unwrap().step.repeats_key(), repeats);
+            let mark = layout::REPEATS.to_le_bytes()[0];
+            payload[offset] ^= mark;
+            prop_assert!(Layout::check(&payload).is_err());
+            payload[offset] ^= mark;
+        }
+    }
+
+    #[test]
+    fn a_stride_steps_through_the_rest_of_a_block(
+        entries in entries(),
+        start in any::<proptest::sample::Index>(),
+        sequence in prop_oneof![1..10u64, 0..=SEQUENCE_MAX],
+        behind in 0..60usize,
+    ) {
+        let (payload, count) = build_first(&entries);
+        let bytes = [payload, vec![0xdd; behind]].concat();
+        let layout = Layout::read(&bytes, 0).unwrap();
+        let start = start.index(count);
+        let entry = layout.entry(&bytes, layout.slot(&bytes, start).unwrap()).unwrap();
+        let block = BlockBytes::Cached(bytes.as_slice().into());
+        let mut stride = Stride::new();
+        prop_assert_eq!(stride.step(), Moved::Nowhere);
+        let start_entry = StrideStart {
+            index: start,
+            kind: entry.step.trailer().kind(),
+            key: &entries[start].0,
+            value: entry.value,
+            end: entry.end,
+        };
+        let begins = stride.begin(&block, &layout, start_entry, sequence);
+        let is_long = entries[..count].iter().any(|raw| raw.0.len() > 63);
+        prop_assert!(!begins || !is_long);
+        prop_assert!(begins || entries[..count].iter().any(|raw| raw.0.len() > 31));
+        let mut at = start;
+        while begins {
+            let (key, value) = (&entries[at].0, entries[at].2.as_deref());
+            prop_assert_eq!((stride.index(), stride.key()), (at, key.as_slice()));
+            prop_assert_eq!(stride.value(), value.unwrap_or_default());
+            prop_assert_eq!(stride.is_pointer(), value.is_none());
+            let moved = stride.step();
+            at += 1;
+            if moved == Moved::Nowhere {
+                // Close to the end of the bytes it leaves the rest to the cursor.
+                let left = layout.slot(&bytes, at).map_or(0, |offset| bytes.len() - offset);
+                prop_assert!(left < 64, "{left}");
+                break;
+            }
+            let raw = &entries[at];
+            let repeats = entries[at - 1].0 == raw.0;
+            let is_new_value = raw.2.is_some() && raw.1 <= sequence && !repeats;
+            prop_assert_eq!(moved == Moved::ToValue, is_new_value);
+            let step = stride.last_step();
+            prop_assert_eq!((step.trailer(), step.repeats_key()), (trailer_of(raw), repeats));
+        }
+        stride.end();
+        prop_assert_eq!(stride.step(), Moved::Nowhere);
+    }
+
     // I2 of the layout: nothing panics on bytes that are no block.
     #[test]
     fn damaged_blocks_never_panic(
@@ -108,7 +184,7 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..8),
         origin in 0..4usize,
     ) {
-        let mut bytes = build(&entries);
+        let mut bytes = build_first(&entries).0;
         for (at, byte) in damage {
             let length = bytes.len();
             // Mostly in the header and the slots.
@@ -157,6 +233,25 @@ fn only_a_single_entry_exceeds_the_limit() {
     );
 }
 
+#[test]
+fn words_have_at_most_64_bits() {
+    let mut builder = BlockBuilder::default();
+    let mut add = |key: &[u8], sequence, value: &[u8]| {
+        let trailer = Trailer::new(sequence, Kind::Value);
+        builder.try_add(key, trailer, value, usize::MAX)
+    };
+    assert!(add(b"a", SEQUENCE_MAX, b""));
+    // 5 bits for kind and mark, 56 for the sequence number.
+    assert!(add(b"b", 0, &[0; 7]));
+    assert!(!add(b"c", 0, &[0; 8]));
+    assert!(!add(b"cc", 0, b""));
+    let mut payload = Vec::new();
+    builder.finish(&mut payload);
+    let layout = Layout::check(&payload).unwrap();
+    let (_, trailer, value) = entry_at(&layout, &payload, 0).unwrap();
+    assert_eq!((trailer.sequence(), value.len()), (SEQUENCE_MAX, 0));
+}
+
 /// Changes one byte of a sound block and checks it.
 fn check_with(
     payload: &[u8],
@@ -174,22 +269,33 @@ fn violations_of_the_format_are_refused() {
         (b"ab".to_vec(), 7, Some(b"x".to_vec())),
         (b"ac".to_vec(), 7, None),
     ]);
-    // Header, "a", then: 1 "b" 1 trailer "x", 1 "c" 0 trailer, two slots.
+    // Header, "a", then: word "b" "x", word "c", two slots. The words have a bit for the length of the value.
     let entries = layout::HEADER_BYTES + 1;
-    let kind_at = entries + 3;
-    assert_eq!(payload[kind_at], Kind::Value.code());
+    let length = 1 << layout::MARK_BITS;
+    assert_eq!(payload[entries], Kind::Value.code() | length);
     for kind in (6..=8).chain(12..=15) {
-        assert!(check_with(&payload, kind_at, kind).unwrap_err().unsupported);
+        let changed = check_with(&payload, entries, kind | length);
+        assert!(changed.unwrap_err().unsupported);
     }
     // An entry that expires has more bytes.
     for kind in 9..=11 {
-        assert!(!check_with(&payload, kind_at, kind).unwrap_err().unsupported);
+        let changed = check_with(&payload, entries, kind | length);
+        assert!(!changed.unwrap_err().unsupported);
     }
     // A tombstone has no value.
-    assert!(check_with(&payload, kind_at, 0).is_err());
+    assert!(check_with(&payload, entries, length).is_err());
     // Slots point at their entries, lengths stay within.
-    for at in [entries, entries + 2, payload.len() - 1, payload.len() - 4] {
-        assert!(check_with(&payload, at, payload[at] ^ 1).is_err());
+    let changes = [
+        (entries, length),
+        (payload.len() - 1, 1),
+        (payload.len() - 4, 1),
+    ];
+    for (at, bits) in changes {
+        assert!(check_with(&payload, at, payload[at] ^ bits).is_err());
+    }
+    // The fields of lengths have bits for the longest keys and values, and no more.
+    for (at, bits) in [(15, 18), (19, 22), (20, 0), (20, 9)] {
+        assert!(check_with(&payload, at, bits).is_err());
     }
     // A key longer than any key can be.
     let long = vec![b'k'; KEY_BYTES_MAX + 1];

@@ -430,10 +430,11 @@ impl Table<'_> {
         for _ in 0..layout.count() {
             let found = layout.entry(payload, offset);
             let found = found.ok_or_else(|| damaged(malformed(offset)))?;
-            let suffix = payload.get(found.suffix..found.suffix_end);
+            let suffix = payload.get(found.suffix..found.value);
             key.truncate(layout.prefix_length());
             key.extend_from_slice(suffix.unwrap_or_default());
-            let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
+            let trailer = found.step.trailer();
+            let (kind, sequence) = (trailer.kind(), trailer.sequence());
             let stored = payload.get(found.value..found.end).unwrap_or_default();
             let mut record = entry(kind, sequence, &key, stored).at_depth(1);
             let value = if kind.is_expiring() {

@@ -29,6 +29,7 @@ use super::value_sequence::{self, ValueSequences};
 use super::visible::VisibleCursor;
 use crate::base::running_mean::RunningMean;
 use crate::base::{FileNumber, Held, Result, Sibling};
+use crate::block::Striding;
 
 /// The values of the first batch. Each later batch has twice as many.
 const BATCH_VALUES_MIN: usize = 8;
@@ -78,7 +79,7 @@ struct Record {
     range: Range<u64>,
 }
 
-impl<C: Sibling> ReadAhead<C> {
+impl<C: Sibling + Striding> ReadAhead<C> {
     pub(super) fn new(reader: ValueReader<'_>) -> Self {
         let batch = BATCH_VALUES_MAX * size_of::<Record>();
         let bytes = size_of::<Self>() + batch + value_sequence::MEMORY_BYTES;
@@ -209,9 +210,10 @@ impl<C: Sibling> ReadAhead<C> {
             if !prefetcher.is_valid() || self.batch.len() == self.batch_values || bytes == 0 {
                 break;
             }
-            if prefetcher.shows_indirect()
+            let (pointer, is_indirect) = prefetcher.stored();
+            if is_indirect
                 && prefetcher.unfolded().is_none()
-                && let Some(mut record) = Self::record(reader, prefetcher.value())
+                && let Some(mut record) = Self::record(reader, pointer)
             {
                 let end = record.range.start.saturating_add(bytes);
                 record.range.end = record.range.end.min(end);

@@ -17,6 +17,7 @@ use super::value_reader::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
 use crate::base::{KeyspaceId, Result, Sibling};
+use crate::block::Striding;
 use crate::latency::{Latencies, Operation};
 use crate::manifest::ValueFiles;
 use crate::merge_operator::KeyspaceOperator;
@@ -51,7 +52,7 @@ pub(crate) struct EntryCursor<C> {
     keyspace: KeyspaceId,
 }
 
-impl<C: Sibling> EntryCursor<C> {
+impl<C: Sibling + Striding> EntryCursor<C> {
     pub(crate) fn new(
         visible: VisibleCursor<C>,
         keyspace: KeyspaceId,
@@ -220,8 +221,8 @@ impl<C: Sibling> EntryCursor<C> {
     /// As [`ValueReader::read`]; `Merge`.
     #[inline]
     pub(crate) fn value(&self) -> Result<&[u8]> {
-        let value = self.visible.value();
-        if self.visible.shows_indirect() {
+        let (value, is_indirect) = self.visible.stored();
+        if is_indirect {
             self.fetch(value)
         } else {
             Ok(value)

@@ -19,6 +19,7 @@ use std::cmp::Ordering;
 
 use crate::base::key::{SEQUENCE_MAX, compare_entries, compare_keys};
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::block::{Stride, Striding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -419,15 +420,6 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         }
     }
 
-    /// Only a leader without other children may step without a comparison.
-    #[inline]
-    fn step(&mut self) -> Option<Step> {
-        if self.group.len() != 1 || self.direction != Direction::Forward {
-            return None;
-        }
-        self.children[self.leader].step()
-    }
-
     #[inline]
     fn is_ahead(&self) -> bool {
         false
@@ -484,5 +476,18 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.children[self.leader].value()
+    }
+}
+
+impl<C: Striding> Striding for MergingCursor<C> {
+    /// Only a leader without other children may lend its block.
+    #[inline]
+    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+        let is_alone = self.group.len() == 1 && self.direction == Direction::Forward;
+        is_alone && self.children[self.leader].begin_stride(stride, sequence)
+    }
+
+    fn end_stride(&mut self, stride: &Stride) {
+        self.children[self.leader].end_stride(stride);
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Search<'a> {
         unfolded.push(newest.value());
         let table = self.tables.get(file.slot(), &file.meta)?;
         let files = self.files().skip_while(|it| !Shared::ptr_eq(it, file));
-        let is_done = !table.may_have_older(newest, self.key);
+        let is_done = !table.may_have_older(newest);
         let rest = files.skip(usize::from(is_done));
         // Sequence numbers begin at 1.
         let older = trailer.sequence() - 1;
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
                 }
                 // Sequence numbers begin at 1.
                 sequence = trailer.sequence() - 1;
-                if !table.may_have_older(&hit, self.key) {
+                if !table.may_have_older(&hit) {
                     break;
                 }
             }

@@ -15,6 +15,7 @@ use super::merge::iteration_failed;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
+use crate::block::{Stride, Striding};
 use crate::manifest::{FileHandle, Level, Place};
 use crate::table::{
     Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
@@ -515,11 +516,6 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
     }
 
     #[inline]
-    fn step(&mut self) -> Option<Step> {
-        self.current.as_mut()?.step()
-    }
-
-    #[inline]
     fn is_ahead(&self) -> bool {
         self.ahead.is_some()
     }
@@ -586,6 +582,20 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         match &self.current {
             Some(current) => current.value(),
             None => unreachable!("{NO_ENTRY}"),
+        }
+    }
+}
+
+impl<C: OpenCursor + Striding> Striding for RunCursor<C> {
+    #[inline]
+    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|current| current.begin_stride(stride, sequence))
+    }
+
+    fn end_stride(&mut self, stride: &Stride) {
+        if let Some(current) = &mut self.current {
+            current.end_stride(stride);
         }
     }
 }

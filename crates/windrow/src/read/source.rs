@@ -10,6 +10,7 @@ use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, KeyspaceId, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::block::{Stride, Striding};
 use crate::memtable::MemtableCursor;
 use crate::table::{Bounds, LevelScans, Measure, OpenTables, ReadCounters, TableCursor};
 
@@ -135,11 +136,6 @@ impl Cursor for SourceCursor {
     }
 
     #[inline]
-    fn step(&mut self) -> Option<Step> {
-        either!(self, cursor => cursor.step())
-    }
-
-    #[inline]
     fn is_ahead(&self) -> bool {
         either!(self, cursor => cursor.is_ahead())
     }
@@ -170,5 +166,22 @@ impl Cursor for SourceCursor {
     #[inline]
     fn value(&self) -> &[u8] {
         either!(self, cursor => cursor.value())
+    }
+}
+
+impl Striding for SourceCursor {
+    #[inline]
+    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+        match self {
+            Self::Memtable(_) => false,
+            Self::Run(run) => run.begin_stride(stride, sequence),
+        }
+    }
+
+    fn end_stride(&mut self, stride: &Stride) {
+        match self {
+            Self::Memtable(_) => {}
+            Self::Run(run) => run.end_stride(stride),
+        }
     }
 }

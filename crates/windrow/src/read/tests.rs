@@ -12,6 +12,7 @@ use super::merge::MergingCursor;
 use super::visible::{KeyRange, VisibleCursor};
 use crate::base::key::compare_entries;
 use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
+use crate::block::Striding;
 
 type Entry = (Vec<u8>, Trailer, Vec<u8>);
 
@@ -114,6 +115,8 @@ impl Cursor for ListCursor {
         &self.entry().2
     }
 }
+
+impl Striding for ListCursor {}
 
 /// Writes in commit order: (key, is a deletion, child that holds it).
 fn writes() -> impl Strategy<Value = Vec<(u8, bool, usize)>> {
@@ -225,7 +228,7 @@ proptest! {
             prop_assert_eq!(cursor.is_valid(), found);
             if let Some(position) = expected {
                 prop_assert_eq!(cursor.key(), &state[position].0[..]);
-                prop_assert_eq!(cursor.value(), &state[position].1[..]);
+                prop_assert_eq!(cursor.stored().0, &state[position].1[..]);
             }
         }
     }

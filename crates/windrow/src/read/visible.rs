@@ -27,7 +27,8 @@ use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
 use crate::base::expiry::{is_expired, split_expiring};
 use crate::base::key::{SEQUENCE_MAX, next_key};
-use crate::base::{Cursor, Kind, Moment, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::base::{Kind, Moment, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::block::{Moved, Stride, Striding};
 
 /// The position of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ enum Position {
     Invalid,
     /// On the merged cursor's entry.
     Live,
+    /// The same, and the entry is that of the stride, which is active only here; the merged cursor has to follow.
+    Striding,
     /// The same, and the next entry may be covered by a range tombstone.
     LiveAmongRanges,
     /// The same, and the entry expires.
@@ -63,6 +66,7 @@ enum Met {
 pub(crate) struct VisibleCursor<C> {
     merged: C,
     sequence: SequenceNumber,
+    stride: Stride,
     /// The moment at which the cursor reads, if anything that it sees may expire.
     moment: Option<Moment>,
     range: KeyRange,
@@ -83,7 +87,7 @@ pub(crate) struct VisibleCursor<C> {
     unfolded: Unfolded,
 }
 
-impl<C: Sibling> VisibleCursor<C> {
+impl<C: Sibling + Striding> VisibleCursor<C> {
     /// A new cursor with the same range and read point.
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
@@ -95,11 +99,12 @@ impl<C: Sibling> VisibleCursor<C> {
     }
 }
 
-impl<C: Cursor> VisibleCursor<C> {
+impl<C: Striding> VisibleCursor<C> {
     pub(crate) fn new(merged: C, sequence: SequenceNumber, range: KeyRange) -> Self {
         Self {
             merged,
             sequence,
+            stride: Stride::new(),
             moment: None,
             range,
             position: Position::Invalid,
@@ -160,6 +165,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn key(&self) -> &[u8] {
         match self.position {
             Position::Invalid => &[],
+            Position::Striding => self.stride.key(),
             Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.merged.key()
             }
@@ -167,15 +173,23 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Whether the entry has a pointer or operands instead of a value.
+    /// What the entry stores, and whether that is a pointer, or nothing for operands, instead of a value; empty while
+    /// invalid.
     #[inline]
-    pub(crate) fn shows_indirect(&self) -> bool {
+    pub(crate) fn stored(&self) -> (&[u8], bool) {
+        let merged = &self.merged;
         match self.position {
-            Position::Invalid => false,
-            Position::Live | Position::LiveAmongRanges => self.merged.trailer().is_pointer(),
-            Position::LiveExpiring => self.merged.trailer().kind() != Kind::ExpiringValue,
-            Position::Copied => self.shown_kind != Kind::Value,
-            Position::Passed => true,
+            Position::Invalid => (&[], false),
+            Position::Striding => (self.stride.value(), self.stride.is_pointer()),
+            Position::Live | Position::LiveAmongRanges => {
+                (merged.value(), merged.trailer().is_pointer())
+            }
+            Position::LiveExpiring => {
+                let is_pointer = merged.trailer().kind() != Kind::ExpiringValue;
+                (split_expiring(merged.value()).1, is_pointer)
+            }
+            Position::Copied => (&self.shown_value, self.shown_kind != Kind::Value),
+            Position::Passed => (&[], true),
         }
     }
 
@@ -183,6 +197,7 @@ impl<C: Cursor> VisibleCursor<C> {
     pub(crate) fn unfolded(&self) -> Option<&Unfolded> {
         let has_any = match self.position {
             Position::Invalid
+            | Position::Striding
             | Position::Live
             | Position::LiveAmongRanges
             | Position::LiveExpiring => false,
@@ -190,17 +205,6 @@ impl<C: Cursor> VisibleCursor<C> {
             Position::Passed => true,
         };
         has_any.then_some(&self.unfolded)
-    }
-
-    /// The value or the pointer; empty while invalid, and for operands.
-    #[inline]
-    pub(crate) fn value(&self) -> &[u8] {
-        match self.position {
-            Position::Invalid | Position::Passed => &[],
-            Position::Live | Position::LiveAmongRanges => self.merged.value(),
-            Position::LiveExpiring => split_expiring(self.merged.value()).1,
-            Position::Copied => &self.shown_value,
-        }
     }
 
     /// When the entry expires; `None` if it never does, and while invalid.
@@ -219,6 +223,7 @@ impl<C: Cursor> VisibleCursor<C> {
     }
 
     fn begin_seek(&mut self) -> Result<()> {
+        self.stride.end();
         self.passing.begin_seek();
         self.jumps.begin()
     }
@@ -334,22 +339,46 @@ impl<C: Cursor> VisibleCursor<C> {
     /// Moves to the next visible key; returns whether it exists.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
-        if self.position != Position::Live {
-            return self.next_from_elsewhere();
-        }
-        match self.merged.step() {
+        match self.stride.step() {
             // By far the most common case: the next key has a visible value.
-            Some(step) if self.shows_at_once(step) => Ok(true),
-            step => self.next_beyond(step),
+            Moved::ToValue if matches!(self.range.upper, Bound::Unbounded) => Ok(true),
+            Moved::ToValue => self.next_in_range(),
+            moved => self.next_beyond(moved),
         }
     }
 
-    /// Continues after a step from the current entry to an entry that is not the next result.
+    /// Completes a step to a value if the range ends.
     #[inline(never)]
-    fn next_beyond(&mut self, step: Option<Step>) -> Result<bool> {
-        let arrived = step.map_or_else(|| self.merged.next(), Ok);
+    fn next_in_range(&mut self) -> Result<bool> {
+        if self.range.is_below_upper(self.stride.key()) {
+            Ok(true)
+        } else {
+            self.next_beyond(Moved::ToValue)
+        }
+    }
+
+    /// Completes a step that the stride could not take, or not to the next result.
+    #[inline(never)]
+    fn next_beyond(&mut self, moved: Moved) -> Result<bool> {
+        let last_step = self.stride.last_step();
+        self.end_stride();
+        if self.position != Position::Live {
+            return self.next_from_elsewhere();
+        }
+        let arrived = match moved {
+            Moved::Nowhere => self.merged.next(),
+            Moved::ToValue | Moved::ToOther => Ok(last_step),
+        };
         match arrived {
-            Ok(step) if self.shows_at_once(step) => Ok(true),
+            Ok(step)
+                if step.is_new_value(self.sequence)
+                    && self.range.is_below_upper(self.merged.key()) =>
+            {
+                if self.merged.begin_stride(&mut self.stride, self.sequence) {
+                    self.position = Position::Striding;
+                }
+                Ok(true)
+            }
             arrived => {
                 self.position = Position::Invalid;
                 self.passing.begin();
@@ -358,12 +387,14 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Whether the entry after `step` is the next result.
+    /// Lets the merged cursor follow the stride, if it is active.
     #[inline]
-    fn shows_at_once(&self, step: Step) -> bool {
-        step.is_new_value(self.sequence)
-            && (self.range.upper == Bound::Unbounded
-                || self.range.is_below_upper(self.merged.key()))
+    fn end_stride(&mut self) {
+        if self.position == Position::Striding {
+            self.merged.end_stride(&self.stride);
+            self.stride.end();
+            self.position = Position::Live;
+        }
     }
 
     #[cold]
@@ -405,9 +436,10 @@ impl<C: Cursor> VisibleCursor<C> {
     }
 
     pub(crate) fn prev(&mut self) -> Result<bool> {
+        self.end_stride();
         self.passing.begin();
         match self.position {
-            Position::Invalid => return self.refuse_after_error(),
+            Position::Invalid | Position::Striding => return self.refuse_after_error(),
             Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(self.merged.key());

@@ -12,8 +12,8 @@ const POINTER_BYTES: f64 = 10.0;
 /// Bytes of a record in a value file besides its value, and its key in a value log.
 const RECORD_BYTES: f64 = 8.0;
 
-/// Bytes of an entry in a table besides key and value: header, slot, and its parts of block, index and filter.
-const TABLE_ENTRY_BYTES: u64 = 7;
+/// Bytes of an entry in a table besides key and value: word, slot, and its parts of block, index and filter.
+const TABLE_ENTRY_BYTES: u64 = 6;
 
 /// Values of one class of the policy.
 #[derive(Debug, Clone, Copy, Default)]

@@ -461,17 +461,17 @@ impl Salvage<'_, '_> {
                 return Ok(());
             };
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(&payload[entry.suffix..entry.suffix_end]);
+            key.extend_from_slice(&payload[entry.suffix..entry.value]);
             if self.is_open {
                 if let Some(lost) = self.lost.last_mut() {
                     lost.to = Some(key.clone());
                 }
                 self.is_open = false;
             }
-            let trailer = match entry.trailer.sequence() {
-                UNNUMBERED => Trailer::new(self.place.raise, entry.trailer.kind()),
-                _ => entry.trailer,
-            };
+            let mut trailer = entry.step.trailer();
+            if trailer.sequence() == UNNUMBERED {
+                trailer = Trailer::new(self.place.raise, trailer.kind());
+            }
             (self.take)(&key, trailer, &payload[entry.value..entry.end])?;
             self.entries += 1;
             offset = entry.end;

@@ -109,11 +109,11 @@ pub(super) fn each_entry(
     let mut offset = layout.entries_start();
     for _ in 0..layout.count() {
         let entry = layout.entry(bytes, offset).ok_or(MALFORMED)?;
-        let suffix = bytes.get(entry.suffix..entry.suffix_end);
+        let suffix = bytes.get(entry.suffix..entry.value);
         key.truncate(layout.prefix_length());
         key.extend_from_slice(suffix.ok_or(MALFORMED)?);
         let value = bytes.get(entry.value..entry.end).ok_or(MALFORMED)?;
-        take(&key, entry.trailer, value)?;
+        take(&key, entry.step.trailer(), value)?;
         offset = entry.end;
     }
     Ok(())

@@ -230,6 +230,16 @@ impl Region {
         }
     }
 
+    /// The mapped bytes, if they are those of a mapping of the operating system, and so cost no call.
+    #[inline]
+    pub(crate) fn mapping(&self) -> Option<&[u8]> {
+        match &self.0 {
+            #[cfg(unix)]
+            Source::Mapping(mapping) => Some(mapping.bytes()),
+            Source::Other(_) => None,
+        }
+    }
+
     /// Whether all bytes of `range` are in memory now, so that a read of them does not wait for a device. One system
     /// call for each MiB; no byte is read. A system without that call answers true; one that reports nothing to this
     /// process answers false.

@@ -102,7 +102,7 @@ fn visible_state(writes: &[Write], sequence: u64) -> BTreeMap<Vec<u8>, Vec<u64>>
 fn shown(cursor: &VisibleCursor<MergingCursor<ListCursor>>) -> Vec<u64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let Some(unfolded) = cursor.unfolded() else {
-        return vec![number(cursor.value())];
+        return vec![number(cursor.stored().0)];
     };
     let chain = unfolded.chain();
     let mut shown: Vec<_> = (0..chain.len()).map(|at| number(chain.get(at))).collect();

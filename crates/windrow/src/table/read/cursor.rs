@@ -17,8 +17,7 @@
 use std::sync::Arc;
 
 use crate::base::{Cursor, Error, ErrorKind, Held, Kind, Result, SequenceNumber, Step, Trailer};
-use crate::block::Layout;
-use crate::vfs::Region;
+use crate::block::{BlockBytes, Layout, Stride, StrideStart, Striding};
 
 use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
@@ -60,7 +59,8 @@ pub(crate) struct SharedBlocks {
     /// The file of the table, from the first block on.
     file: Option<Arc<TableFile>>,
     segment: usize,
-    block: BlockHeld,
+    /// A mapping is kept from block to block.
+    block: BlockBytes,
     origin: usize,
     sequence: Sequence,
     /// Whether the blocks of the next scan were asked for.
@@ -70,14 +70,6 @@ pub(crate) struct SharedBlocks {
     counters: ReadCounters,
     /// Counts the memory of the cursor and of the largest block that it held.
     memory: Held,
-}
-
-/// Owns the bytes of the present block. A mapping is kept from block to block.
-#[derive(Debug)]
-enum BlockHeld {
-    Mapping(Arc<Region>),
-    Block(Arc<[u8]>),
-    Nothing,
 }
 
 impl SharedBlocks {
@@ -158,17 +150,17 @@ impl Blocks for SharedBlocks {
         let block = self.table.block(file, segment, place, &mut self.counters)?;
         self.origin = block.origin();
         match (block, &self.block) {
-            (Block::Mapped(_), BlockHeld::Mapping(_)) => {}
+            (Block::Mapped(_), BlockBytes::Mapped(_)) => {}
             (Block::Mapped(_), _) => {
                 let region = file.region.as_ref();
-                self.block = region.map_or(BlockHeld::Nothing, |region| {
-                    BlockHeld::Mapping(Arc::clone(region))
+                self.block = region.map_or(BlockBytes::Nothing, |region| {
+                    BlockBytes::Mapped(Arc::clone(region))
                 });
             }
             (Block::Cached(block), _) => {
                 self.memory
                     .grow_to((size_of::<TableCursor>() + block.len()) as u64);
-                self.block = BlockHeld::Block(block);
+                self.block = BlockBytes::Cached(block);
             }
         }
         Ok(())
@@ -176,11 +168,7 @@ impl Blocks for SharedBlocks {
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        match &self.block {
-            BlockHeld::Mapping(region) => region.bytes(),
-            BlockHeld::Block(block) => block,
-            BlockHeld::Nothing => &[],
-        }
+        self.block.get()
     }
 
     #[inline]
@@ -239,7 +227,7 @@ impl Table {
             segment,
             table: Arc::clone(self),
             file: None,
-            block: BlockHeld::Nothing,
+            block: BlockBytes::Nothing,
             origin: 0,
             sequence: Sequence::new(),
             is_announced: false,
@@ -270,7 +258,7 @@ impl TableCursor {
             blocks.table = Arc::clone(table);
             blocks.file = None;
         }
-        blocks.block = BlockHeld::Nothing;
+        blocks.block = BlockBytes::Nothing;
         blocks.origin = 0;
         blocks.sequence.switch();
         self.loaded = None;
@@ -320,13 +308,10 @@ impl<B: Blocks> BlockCursor<B> {
         let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
             return Err(self.malformed(place.offset));
         };
-        if let Some(piece) = layout.short_prefix(bytes) {
-            self.key.set_short_prefix(piece, layout.prefix_length());
-        } else if let Some(prefix) = layout.prefix(bytes) {
-            self.key.set_prefix(prefix);
-        } else {
+        let Some(rest) = layout.from_prefix(bytes) else {
             return Err(self.malformed(place.offset));
-        }
+        };
+        self.key.set_prefix(rest, layout.prefix_length());
         self.layout = layout.raised(self.blocks.segment().raise());
         self.loaded = Some(place);
         Ok(())
@@ -354,21 +339,15 @@ impl<B: Blocks> BlockCursor<B> {
     #[inline(always)]
     fn settle(&mut self, index: usize, offset: usize) -> Option<Step> {
         let bytes = self.blocks.bytes();
-        let (entry, repeats) = if let Some((entry, piece)) = self.layout.short_entry(bytes, offset)
-        {
-            let length = entry.suffix_end - entry.suffix;
-            (entry, self.key.set_short_suffix(piece, length))
-        } else {
-            let entry = self.layout.long_entry(bytes, offset)?;
-            let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
-            (entry, self.key.set_suffix(suffix))
-        };
+        let entry = self.layout.entry(bytes, offset)?;
+        let suffix = bytes.get(entry.suffix..)?;
+        self.key.set_suffix(suffix, entry.value - entry.suffix);
         self.index = index;
         self.value = entry.value;
         self.end = entry.end;
-        self.trailer = entry.trailer;
+        self.trailer = entry.step.trailer();
         self.valid = true;
-        Some(Step::to(entry.trailer, repeats))
+        Some(entry.step)
     }
 
     /// Moves to the entry at `offset` of the loaded block.
@@ -452,7 +431,7 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
-    /// Completes a `next` whose `step` found no entry in the block.
+    /// Completes a `next` that found no entry in the block.
     #[inline(never)]
     fn next_beyond(&mut self) -> Result<Step> {
         if !self.valid {
@@ -515,19 +494,11 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
 
     #[inline]
     fn next(&mut self) -> Result<Step> {
-        match self.step() {
-            Some(step) => Ok(step),
-            None => self.next_beyond(),
-        }
-    }
-
-    #[inline]
-    fn step(&mut self) -> Option<Step> {
         let has_next = self.valid && self.end < self.layout.entries_end();
-        if has_next {
-            self.settle(self.index + 1, self.end)
+        if has_next && let Some(step) = self.settle(self.index + 1, self.end) {
+            Ok(step)
         } else {
-            None
+            self.next_beyond()
         }
     }
 
@@ -573,5 +544,28 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
             .bytes()
             .get(self.value..self.end)
             .unwrap_or_default()
+    }
+}
+
+impl Striding for TableCursor {
+    #[inline]
+    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+        let start = StrideStart {
+            index: self.index,
+            kind: self.trailer.kind(),
+            key: self.key.key(),
+            value: self.value,
+            end: self.end,
+        };
+        self.valid && stride.begin(&self.blocks.block, &self.layout, start, sequence)
+    }
+
+    fn end_stride(&mut self, stride: &Stride) {
+        if stride.index() != self.index {
+            self.index = stride.index();
+            (self.value, self.end) = stride.value_ends();
+            self.trailer = stride.last_step().trailer();
+            self.key.set_key(stride.key());
+        }
     }
 }

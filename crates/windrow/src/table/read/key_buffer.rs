@@ -3,26 +3,8 @@
 //! Invariant I1: `bytes` has space for a short suffix after any short prefix and after the present
 //! one, so that those are copied as pieces of fixed size.
 
-use crate::block::SHORT_SUFFIX_BYTES;
-
-/// Selects the first bytes of a piece, by their number.
-const FRONT_MASKS: [u128; SHORT_SUFFIX_BYTES + 1] = {
-    let mut masks = [u128::MAX; SHORT_SUFFIX_BYTES + 1];
-    let mut length = 0;
-    while length < SHORT_SUFFIX_BYTES {
-        masks[length] = (1 << (8 * length)) - 1;
-        length += 1;
-    }
-    masks
-};
-
-/// A piece of fixed size as one number, first byte lowest.
-#[inline]
-fn word(piece: &[u8]) -> u128 {
-    piece
-        .first_chunk()
-        .map_or(0, |bytes| u128::from_le_bytes(*bytes))
-}
+/// Suffixes up to this length, by far the most frequent, are copied as one piece of this size.
+pub(super) const SHORT_SUFFIX_BYTES: usize = 16;
 
 /// A key that is rebuilt at each step, without allocation once it has held the longest key.
 #[derive(Debug)]
@@ -41,56 +23,44 @@ impl KeyBuffer {
         }
     }
 
-    /// Sets the prefix of the following keys.
+    /// Sets the prefix of the following keys to the first `length` bytes of `rest`, which has as many.
     #[inline]
-    pub(super) fn set_prefix(&mut self, prefix: &[u8]) {
+    pub(super) fn set_prefix(&mut self, rest: &[u8], length: usize) {
         self.prefix_length = 0;
-        let is_same = self.set_suffix(prefix);
-        self.prefix_length = prefix.len();
-        // A short suffix may have made the key that is now the prefix, without space after it (I1).
-        if is_same && self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
-            self.grow();
-        }
-    }
-
-    /// Sets the prefix of the following keys to the first `length` bytes of `piece`.
-    #[inline]
-    pub(super) fn set_short_prefix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
-        self.prefix_length = 0;
-        self.set_short_suffix(piece, length);
+        self.set_suffix(rest, length);
         self.prefix_length = length;
     }
 
-    /// Sets the key to the prefix and `suffix`; returns whether it is unchanged.
+    /// Sets the key to the prefix and the first `length` bytes of `rest`, which has as many.
     #[inline]
-    pub(super) fn set_suffix(&mut self, suffix: &[u8]) -> bool {
-        if self.bytes.get(self.prefix_length..self.length) == Some(suffix) {
-            return true;
+    pub(super) fn set_suffix(&mut self, rest: &[u8], length: usize) {
+        match rest.first_chunk() {
+            Some(piece) if length <= SHORT_SUFFIX_BYTES => self.set_short_suffix(piece, length),
+            _ => self.set_long_suffix(rest.get(..length).unwrap_or_default()),
         }
+    }
+
+    /// Sets the key to `key`, which begins with the prefix.
+    #[inline]
+    pub(super) fn set_key(&mut self, key: &[u8]) {
+        self.set_long_suffix(key.get(self.prefix_length..).unwrap_or_default());
+    }
+
+    /// Sets the key to the prefix and `suffix`.
+    #[inline]
+    fn set_long_suffix(&mut self, suffix: &[u8]) {
         self.length = self.prefix_length + suffix.len();
         if self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
             self.grow();
         }
         self.bytes[self.prefix_length..self.length].copy_from_slice(suffix);
-        false
     }
 
-    /// Sets the key to the prefix and the first `length` bytes of `piece`; returns whether it is
-    /// unchanged.
+    /// Sets the key to the prefix and the first `length` bytes of `piece`.
     #[inline]
-    pub(super) fn set_short_suffix(
-        &mut self,
-        piece: &[u8; SHORT_SUFFIX_BYTES],
-        length: usize,
-    ) -> bool {
-        let end = self.prefix_length + SHORT_SUFFIX_BYTES;
-        let suffix = &mut self.bytes[self.prefix_length..end];
-        let changes = word(suffix) ^ word(piece);
-        suffix.copy_from_slice(piece);
-        let new_length = self.prefix_length + length;
-        let is_same = self.length == new_length && changes & FRONT_MASKS[length] == 0;
-        self.length = new_length;
-        is_same
+    fn set_short_suffix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
+        self.length = self.prefix_length + length;
+        self.bytes[self.prefix_length..][..SHORT_SUFFIX_BYTES].copy_from_slice(piece);
     }
 
     /// Restores I1 for any prefix within the present length.
@@ -115,8 +85,8 @@ mod tests {
         let mut buffer = KeyBuffer::new();
         let mut key = Vec::new();
         for _ in 0..20 {
-            buffer.set_prefix(&key);
-            buffer.set_short_suffix(&piece, piece.len());
+            buffer.set_prefix(&key, key.len());
+            buffer.set_suffix(&piece, piece.len());
             key.extend(piece);
             assert_eq!(buffer.key(), key);
         }

@@ -163,20 +163,15 @@ impl Found {
         bytes.get(self.value.clone()).unwrap_or_default()
     }
 
-    /// Whether its block shows that no other version of `key`, which is its own, follows.
-    fn is_last_of(&self, key: &[u8]) -> bool {
+    /// Whether its block shows that no other version of its key follows.
+    fn is_last_of_its_key(&self) -> bool {
         let bytes = self.block.bytes(&self.file);
-        let follows_other = || {
+        let next = || {
             let layout = Layout::read(bytes, self.block.origin())?;
             let next = self.value.end;
-            if next >= layout.entries_end() {
-                return None;
-            }
-            let rest = key.strip_prefix(layout.prefix(bytes)?)?;
-            let next = layout.entry(bytes, next)?;
-            Some(bytes.get(next.suffix..next.suffix_end)? != rest)
+            (next < layout.entries_end()).then(|| layout.entry(bytes, next))?
         };
-        follows_other().unwrap_or(false)
+        next().is_some_and(|next| !next.step.repeats_key())
     }
 
     /// The value in place, for longer than the table is held.
@@ -280,10 +275,10 @@ impl Table {
         Ok(None)
     }
 
-    /// Whether the table may have older versions of `key` than `found` in it. If not, a search for them is spared.
-    pub(crate) fn may_have_older(&self, found: &Found, key: &[u8]) -> bool {
+    /// Whether the table may have older versions of the key of `found` in it. If not, a search for them is spared.
+    pub(crate) fn may_have_older(&self, found: &Found) -> bool {
         match &*self.segments {
-            [only] if only.ranges.is_none() => !found.is_last_of(key),
+            [only] if only.ranges.is_none() => !found.is_last_of_its_key(),
             _ => true,
         }
     }
@@ -641,7 +636,7 @@ fn look_up(
     let position = layout.search(bytes, key, sequence)?;
     Some(if position.matches {
         let entry = layout.entry(bytes, position.offset)?;
-        LookUp::Found(entry.value..entry.end, entry.trailer)
+        LookUp::Found(entry.value..entry.end, entry.step.trailer())
     } else if position.follows && position.index == layout.count() {
         LookUp::InNextBlock
     } else {
