@@ -2,6 +2,13 @@
 
 use super::{Kind, Result, SequenceNumber, Trailer};
 
+/// Where a cursor moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
 /// The outcome of a `next`, in one word: all layers return it at each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step(u64);

@@ -21,7 +21,7 @@ mod striped;
 pub(crate) mod sync;
 mod token_bucket;
 
-pub(crate) use cursor::{Cursor, Sibling, Step};
+pub(crate) use cursor::{Cursor, Direction, Sibling, Step};
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::Expiry;
 pub(crate) use expiry::Moment;

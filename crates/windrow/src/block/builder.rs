@@ -216,6 +216,7 @@ fn field(value: usize) -> [u8; 4] {
 /// The field of the header about lengths that are each `shared` less than those of `extremes`.
 fn lengths(extremes: Extremes, shared: usize) -> [u8; 4] {
     let least = extremes.least - shared as u64;
+    assert!(least < 1 << 24, "the limits keep lengths below 16 MiB");
     let [first, second, third, ..] = least.to_le_bytes();
     let bits = extremes.bits().to_le_bytes();
     [first, second, third, bits[0]]

@@ -26,6 +26,23 @@ impl BlockBytes {
         }
     }
 
+    /// Becomes the same as `other`. Where that is the same mapping, the count of its holders, which all threads share, stays.
+    #[inline]
+    pub(super) fn hold(&mut self, other: &Self) {
+        match (&*self, other) {
+            (Self::Mapped(own), Self::Mapped(other)) if Arc::ptr_eq(own, other) => {}
+            _ => *self = other.clone(),
+        }
+    }
+
+    /// Gives a block up. A mapping stays, since the next block is most likely in it.
+    #[inline]
+    pub(super) fn release(&mut self) {
+        if matches!(self, Self::Cached(_)) {
+            *self = Self::Nothing;
+        }
+    }
+
     /// The bytes, if they cost no call.
     #[inline]
     pub(super) fn in_place(&self) -> Option<&[u8]> {

@@ -8,10 +8,12 @@
 //! - I1. [`Layout::check`] accepts only payloads whose entries and slots fill them exactly.
 //! - I2. No other function panics. They return `None` on bytes that would not pass the check, which a
 //!   mapping has if the file is damaged later.
-//! - I3. In a payload that passed the check, an entry is marked as a repetition exactly if it has the key of the
-//!   entry before it in the block. So nobody compares the keys of neighbours again.
+//! - I3. In a payload that passed the check, entries are in order, and an entry is marked as a repetition exactly if it has the
+//!   key of the entry before it in the block. So nobody compares the keys of neighbours again.
 //!
 //! Concurrency: none; a layout is a copy of the header.
+
+use std::cmp::Ordering;
 
 use crate::base::expiry::EXPIRY_BYTES;
 use crate::base::key::SEQUENCE_MAX;
@@ -215,8 +217,19 @@ impl Layout {
         }
     }
 
-    /// Reads the header of `payload` and checks everything but the order of the keys (I1, I3).
+    /// Reads the header of `payload` and checks everything (I1, I3).
     pub(crate) fn check(payload: &[u8]) -> Result<Self, DecodeError> {
+        match Self::check_but_order(payload)? {
+            (layout, None) => Ok(layout),
+            (_, Some(offset)) => {
+                let what = "the entries of a block are not in order";
+                Err(DecodeError::damaged(offset, what))
+            }
+        }
+    }
+
+    /// The same for someone who sorts the entries. The offset is that of the first one that does not come after the one before.
+    pub(crate) fn check_but_order(payload: &[u8]) -> Result<(Self, Option<usize>), DecodeError> {
         let damaged = DecodeError::damaged;
         let layout =
             Self::read(payload, 0).ok_or_else(|| damaged(0, "a block header is malformed"))?;
@@ -227,8 +240,12 @@ impl Layout {
         if padding.len() > PADDING_BYTES_MAX || padding.iter().any(|&byte| byte != 0) {
             return Err(damaged(0, "a block has bytes after its slots"));
         }
+        if layout.sequence_shift > u64::BITS - layout.word_mask.leading_zeros() {
+            return Err(damaged(0, "the words of a block are too short"));
+        }
         let mut offset = layout.entries;
-        let mut before = None;
+        let mut before: Option<(&[u8], SequenceNumber)> = None;
+        let mut out_of_order = None;
         for index in 0..layout.count {
             if layout.slot(payload, index) != Some(offset) {
                 let slot = layout.slots + index * slot_bytes;
@@ -238,6 +255,7 @@ impl Layout {
             let word = layout.word(payload, offset).ok_or_else(malformed)?;
             let entry = layout.entry_of(word, offset).ok_or_else(malformed)?;
             let suffix = payload.get(entry.suffix..entry.value);
+            let suffix = suffix.ok_or_else(malformed)?;
             let kind = (word & KIND_MASK).to_le_bytes()[0];
             if Kind::is_reserved(kind) {
                 let what = "an entry has an unknown kind";
@@ -251,17 +269,22 @@ impl Layout {
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));
             }
-            let repeats = before.is_some() && before == suffix;
-            if entry.step.repeats_key() != repeats {
+            let sequence = layout.sequence(word);
+            let order = before.map_or(Ordering::Less, |before| before.0.cmp(suffix));
+            if entry.step.repeats_key() != order.is_eq() {
                 return Err(damaged(offset, "a repeated key is marked wrongly"));
             }
-            before = suffix;
+            let is_older = before.is_none_or(|before| before.1 > sequence);
+            if order.is_gt() || order.is_eq() && !is_older {
+                out_of_order = out_of_order.or(Some(offset));
+            }
+            before = Some((suffix, sequence));
             offset = entry.end;
         }
         if offset != layout.slots {
             return Err(damaged(offset, "a block has bytes that belong to no entry"));
         }
-        Ok(layout)
+        Ok((layout, out_of_order))
     }
 
     /// The number of entries.
@@ -352,7 +375,7 @@ impl Layout {
     /// The sequence number of the entry with this word.
     #[inline]
     pub(super) fn sequence(&self, word: u64) -> SequenceNumber {
-        self.base.wrapping_add(word >> self.sequence_shift)
+        self.base.wrapping_add(word >> self.sequence_shift) & SEQUENCE_MAX
     }
 
     /// The parts of the entry at `offset`, whose word is `word`.

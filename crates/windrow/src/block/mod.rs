@@ -17,5 +17,5 @@ mod tests;
 pub(crate) use builder::BlockBuilder;
 pub(crate) use bytes::BlockBytes;
 pub(crate) use layout::Layout;
-pub(crate) use stride::{Moved, Stride, StrideStart, Striding};
+pub(crate) use stride::{Moved, Reach, Stride, StrideStart, Striding};
 pub use value::PinnedValue;

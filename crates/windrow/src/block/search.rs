@@ -4,6 +4,7 @@
 
 use super::layout::{Layout, NARROW_SLOT_BYTES, WIDE_SLOT_BYTES, WORD_BYTES, cut_piece, offset_of};
 use crate::base::SequenceNumber;
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::prefix_index::head_after;
 
 /// The bytes of a key that are compared first.
@@ -63,6 +64,17 @@ impl Layout {
             let slots = self.slots::<WIDE_SLOT_BYTES>(bytes)?;
             self.search_slots(bytes, slots, target, rest, sequence)
         }
+    }
+
+    /// The end of the entries before `key`.
+    pub(super) fn end_before(&self, bytes: &[u8], key: &[u8]) -> Option<usize> {
+        Some(self.search(bytes, key, SEQUENCE_MAX)?.offset)
+    }
+
+    /// The index of the first entry behind `key`; the count if there is none.
+    pub(super) fn first_behind(&self, bytes: &[u8], key: &[u8]) -> Option<usize> {
+        let found = self.search(bytes, key, 0)?;
+        Some(found.index + usize::from(found.matches))
     }
 
     /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::key::{SEQUENCE_MAX, compare_entries};
 use crate::base::limits::KEY_BYTES_MAX;
-use crate::base::{Kind, Trailer};
+use crate::base::{Direction, Kind, Trailer};
 use proptest::prelude::*;
 
 type Raw = (Vec<u8>, u64, Option<Vec<u8>>);
@@ -67,6 +67,14 @@ fn entry_at(layout: &Layout, bytes: &[u8], index: usize) -> Option<(Vec<u8>, Tra
     Some((key, entry.step.trailer(), value))
 }
 
+fn check_present(stride: &Stride, raw: &Raw) {
+    assert_eq!(stride.key(), raw.0);
+    assert_eq!(stride.value(), raw.2.as_deref().unwrap_or_default());
+    if raw.2.is_some() {
+        assert_eq!(stride.kind(), Kind::Value);
+    }
+}
+
 proptest! {
     // I2 of the builder, I1 of the layout.
     #[test]
@@ -127,54 +135,96 @@ proptest! {
     }
 
     #[test]
-    fn a_stride_steps_through_the_rest_of_a_block(
+    fn a_stride_takes_what_the_reader_sees_up_to_an_end(
         entries in entries(),
         start in any::<proptest::sample::Index>(),
         sequence in prop_oneof![1..10u64, 0..=SEQUENCE_MAX],
+        end in proptest::option::of((any::<proptest::sample::Index>(), 0..3u8)),
         behind in 0..60usize,
     ) {
         let (payload, count) = build_first(&entries);
+        let entries = &entries[..count];
         let bytes = [payload, vec![0xdd; behind]].concat();
         let layout = Layout::read(&bytes, 0).unwrap();
         let start = start.index(count);
         let entry = layout.entry(&bytes, layout.slot(&bytes, start).unwrap()).unwrap();
         let block = BlockBytes::Cached(bytes.as_slice().into());
-        let mut stride = Stride::new();
-        prop_assert_eq!(stride.step(), Moved::Nowhere);
-        let start_entry = StrideStart {
-            index: start,
-            kind: entry.step.trailer().kind(),
-            key: &entries[start].0,
-            value: entry.value,
-            end: entry.end,
-        };
-        let begins = stride.begin(&block, &layout, start_entry, sequence);
-        let is_long = entries[..count].iter().any(|raw| raw.0.len() > 63);
-        prop_assert!(!begins || !is_long);
-        prop_assert!(begins || entries[..count].iter().any(|raw| raw.0.len() > 31));
-        let mut at = start;
-        while begins {
-            let (key, value) = (&entries[at].0, entries[at].2.as_deref());
-            prop_assert_eq!((stride.index(), stride.key()), (at, key.as_slice()));
-            prop_assert_eq!(stride.value(), value.unwrap_or_default());
-            prop_assert_eq!(stride.is_pointer(), value.is_none());
-            let moved = stride.step();
-            at += 1;
-            if moved == Moved::Nowhere {
-                // Close to the end of the bytes it leaves the rest to the cursor.
-                let left = layout.slot(&bytes, at).map_or(0, |offset| bytes.len() - offset);
-                prop_assert!(left < 64, "{left}");
-                break;
+        let end = end.map(|(index, change)| {
+            let mut key = index.get(entries).0.clone();
+            match change {
+                1 => key.push(0),
+                2 => drop(key.pop()),
+                _ => {}
             }
-            let raw = &entries[at];
-            let repeats = entries[at - 1].0 == raw.0;
-            let is_new_value = raw.2.is_some() && raw.1 <= sequence && !repeats;
-            prop_assert_eq!(moved == Moved::ToValue, is_new_value);
-            let step = stride.last_step();
-            prop_assert_eq!((step.trailer(), step.repeats_key()), (trailer_of(raw), repeats));
+            key
+        });
+        let repeats = |index: usize| index > 0 && entries[index - 1].0 == entries[index].0;
+        let is_new_value = |index: usize| {
+            let raw = &entries[index];
+            raw.2.is_some() && raw.1 <= sequence && !repeats(index)
+        };
+        // Close to the end of the bytes a stride leaves the rest to the cursor.
+        let left = |index| layout.slot(&bytes, index).map_or(0, |offset| bytes.len() - offset);
+        let longest = entries.iter().map(|raw| raw.0.len()).max().unwrap_or(0);
+        for direction in [Direction::Forward, Direction::Backward] {
+            let mut stride = Stride::new();
+            let start_entry = StrideStart {
+                index: start,
+                kind: entry.step.trailer().kind(),
+                key: &entries[start].0,
+                value: entry.value,
+                end: entry.end,
+            };
+            let reach = Reach { direction, sequence, end: end.as_deref() };
+            let begins = stride.begin(&block, &layout, start_entry, reach);
+            let is_within = |index: usize| end.as_ref().is_none_or(|end| match direction {
+                Direction::Forward => entries[index].0 < *end,
+                Direction::Backward => entries[index].0 > *end,
+            });
+            prop_assert!(!begins || longest <= 63);
+            let can_begin = match direction {
+                Direction::Forward => start + 1 < count && is_within(start + 1),
+                Direction::Backward => start > 0 && is_within(start),
+            };
+            prop_assert!(begins == can_begin || longest > 31 && !begins);
+            if direction == Direction::Forward {
+                let mut at = start;
+                while begins {
+                    let moved = stride.step();
+                    at += 1;
+                    if moved == Moved::Nowhere {
+                        let ends = at == count || !is_within(at);
+                        prop_assert!(ends || left(at) < 64, "{at}");
+                        break;
+                    }
+                    prop_assert!(is_within(at));
+                    prop_assert_eq!(moved == Moved::ToValue, is_new_value(at));
+                    let step = stride.last_step();
+                    prop_assert_eq!(step.trailer(), trailer_of(&entries[at]));
+                    prop_assert_eq!(step.repeats_key(), repeats(at));
+                    check_present(&stride, &entries[at]);
+                    prop_assert_eq!(stride.cursor_place(), (at, layout.slot(&bytes, at)));
+                    prop_assert!(!stride.step_back());
+                }
+            } else {
+                let mut at = start + 1;
+                while begins {
+                    prop_assert_eq!(stride.cursor_place(), (at - 1, None));
+                    prop_assert_eq!(stride.step(), Moved::Nowhere);
+                    if !stride.step_back() {
+                        let ends = at == 1 || !is_within(at - 1) || !is_new_value(at - 1);
+                        prop_assert!(ends || left(at - 1) < 64, "{at}");
+                        break;
+                    }
+                    at -= 1;
+                    prop_assert!(at > 0 && is_within(at) && is_new_value(at));
+                    check_present(&stride, &entries[at]);
+                }
+            }
+            stride.end();
+            prop_assert_eq!(stride.step(), Moved::Nowhere);
+            prop_assert!(!stride.step_back());
         }
-        stride.end();
-        prop_assert_eq!(stride.step(), Moved::Nowhere);
     }
 
     // I2 of the layout: nothing panics on bytes that are no block.
@@ -301,4 +351,38 @@ fn violations_of_the_format_are_refused() {
     let long = vec![b'k'; KEY_BYTES_MAX + 1];
     assert!(Layout::check(&build(&[(long, 1, None)])).is_err());
     assert!(Layout::check(&build(&[(Vec::new(), 1, None)])).is_err());
+}
+
+#[test]
+fn entries_out_of_order_are_refused_except_to_sort_them() {
+    let entry = |key: &str, sequence| (key.into(), sequence, Some(vec![b'.'; 9]));
+    let sound = build(&[entry("k0", 9), entry("k5", 8), entry("k5", 7)]);
+    for (from, to) in [("5", "/"), ("0", "6")] {
+        let mut payload = sound.clone();
+        for at in 0..payload.len() - 1 {
+            if payload[at] == from.as_bytes()[0] && payload[at + 1] == b'.' {
+                payload[at] = to.as_bytes()[0];
+            }
+        }
+        assert_ne!(payload, sound);
+        let error = Layout::check(&payload).unwrap_err();
+        assert!(error.to_string().contains("not in order"), "{error}");
+        let (layout, disorder) = Layout::check_but_order(&payload).unwrap();
+        assert_eq!((layout.count(), disorder), (3, layout.slot(&payload, 1)));
+    }
+    let (layout, disorder) = Layout::check_but_order(&sound).unwrap();
+    assert_eq!((layout.count(), disorder), (3, None));
+    // Versions of one key from the oldest on.
+    let layout_of = |sequences: [u64; 2]| {
+        let mut builder = BlockBuilder::default();
+        for sequence in sequences {
+            let trailer = Trailer::new(sequence, Kind::Value);
+            assert!(builder.try_add(b"k", trailer, b".", usize::MAX));
+        }
+        let mut payload = Vec::new();
+        builder.finish(&mut payload);
+        Layout::check(&payload)
+    };
+    assert!(layout_of([8, 7]).is_ok());
+    assert!(layout_of([7, 8]).is_err() && layout_of([7, 7]).is_err());
 }

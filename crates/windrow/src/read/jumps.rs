@@ -10,9 +10,9 @@
 //!
 //! Concurrency: owned by one thread.
 
-use super::merge::{Direction, iteration_failed, out_of_order};
+use super::merge::{iteration_failed, out_of_order};
 use crate::base::key::compare_entries;
-use crate::base::{Cursor, ErrorKind, Result, SequenceNumber};
+use crate::base::{Cursor, Direction, ErrorKind, Result, SequenceNumber};
 
 /// Where the last jump has led.
 #[derive(Debug, Default)]

@@ -18,14 +18,13 @@
 use std::cmp::Ordering;
 
 use crate::base::key::{SEQUENCE_MAX, compare_entries, compare_keys};
-use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer};
-use crate::block::{Stride, Striding};
+use crate::base::{
+    Cursor, Direction, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer,
+};
+use crate::block::{Reach, Stride, Striding};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    Forward,
-    Backward,
-}
+/// A stride among other children begins after so many steps of one leader, because most leaders that lead so long go on.
+const STAYS_MIN: u32 = 2;
 
 /// Whether the stream can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +48,8 @@ pub(crate) struct MergingCursor<C> {
     runner_up: usize,
     /// Whether leader and runner-up are on the same user key.
     is_tied: bool,
+    /// Steps since the last change of the leader or of the direction.
+    stays: u32,
     direction: Direction,
     health: Health,
     /// A buffer for the current key during a change of direction.
@@ -64,6 +65,7 @@ impl<C: Cursor> MergingCursor<C> {
             leader: 0,
             runner_up: 1,
             is_tied: false,
+            stays: 0,
             direction: Direction::Forward,
             health: Health::Sound,
             turning_key: Vec::new(),
@@ -184,6 +186,7 @@ impl<C: Cursor> MergingCursor<C> {
         if !self.children[self.leader].is_valid() {
             self.group.swap_remove(0);
         } else if self.group.len() == 1 || self.leads() {
+            self.stays = self.stays.saturating_add(1);
             return self.refuse_duplicates();
         }
         self.sift_down(0);
@@ -193,6 +196,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Finds the leader and the runner-up in an ordered heap. A child that is ahead must first read its
     /// entry, which may come after the entries of other children.
     fn lead(&mut self) -> Result<()> {
+        self.stays = 0;
         loop {
             self.find_leaders();
             let is_ahead = !self.group.is_empty() && self.children[self.leader].is_ahead();
@@ -480,14 +484,32 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 }
 
 impl<C: Striding> Striding for MergingCursor<C> {
-    /// Only a leader without other children may lend its block.
+    /// The leader lends its block up to the runner-up, if it has led for a while.
     #[inline]
-    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
-        let is_alone = self.group.len() == 1 && self.direction == Direction::Forward;
-        is_alone && self.children[self.leader].begin_stride(stride, sequence)
+    fn begin_stride(&self, stride: &mut Stride, reach: Reach<'_>) -> bool {
+        if self.direction != reach.direction || self.group.is_empty() {
+            return false;
+        }
+        let leader = &self.children[self.leader];
+        if self.group.len() == 1 {
+            return leader.begin_stride(stride, reach);
+        }
+        if self.stays < STAYS_MIN {
+            return false;
+        }
+        let runner_up = self.children[self.group[self.runner_up]].key();
+        leader.begin_stride(stride, reach.up_to(runner_up))
     }
 
-    fn end_stride(&mut self, stride: &Stride) {
-        self.children[self.leader].end_stride(stride);
+    fn end_stride(&mut self, stride: &Stride) -> Result<()> {
+        let leader = self.leader;
+        let moved = self.children[leader].end_stride(stride);
+        self.settle_leader(moved)?;
+        if self.direction == Direction::Forward && self.leader != leader {
+            // The stride ended before the runner-up.
+            let error = out_of_order(self.children[leader].key());
+            return Err(self.fail(error));
+        }
+        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use super::merge::iteration_failed;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
-use crate::block::{Stride, Striding};
+use crate::block::{Reach, Stride, Striding};
 use crate::manifest::{FileHandle, Level, Place};
 use crate::table::{
     Bounds, OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Table, TableCursor,
@@ -588,14 +588,14 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
 
 impl<C: OpenCursor + Striding> Striding for RunCursor<C> {
     #[inline]
-    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+    fn begin_stride(&self, stride: &mut Stride, reach: Reach<'_>) -> bool {
         let current = self.current.as_ref();
-        current.is_some_and(|current| current.begin_stride(stride, sequence))
+        current.is_some_and(|current| current.begin_stride(stride, reach))
     }
 
-    fn end_stride(&mut self, stride: &Stride) {
-        if let Some(current) = &mut self.current {
-            current.end_stride(stride);
-        }
+    fn end_stride(&mut self, stride: &Stride) -> Result<()> {
+        let current = self.current.as_mut();
+        let moved = current.map_or(Ok(()), |current| current.end_stride(stride));
+        self.fail(moved)
     }
 }

@@ -10,7 +10,7 @@ use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, KeyspaceId, Result, SequenceNumber, Sibling, Step, Trailer};
-use crate::block::{Stride, Striding};
+use crate::block::{Reach, Stride, Striding};
 use crate::memtable::MemtableCursor;
 use crate::table::{Bounds, LevelScans, Measure, OpenTables, ReadCounters, TableCursor};
 
@@ -171,16 +171,16 @@ impl Cursor for SourceCursor {
 
 impl Striding for SourceCursor {
     #[inline]
-    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+    fn begin_stride(&self, stride: &mut Stride, reach: Reach<'_>) -> bool {
         match self {
             Self::Memtable(_) => false,
-            Self::Run(run) => run.begin_stride(stride, sequence),
+            Self::Run(run) => run.begin_stride(stride, reach),
         }
     }
 
-    fn end_stride(&mut self, stride: &Stride) {
+    fn end_stride(&mut self, stride: &Stride) -> Result<()> {
         match self {
-            Self::Memtable(_) => {}
+            Self::Memtable(_) => Ok(()),
             Self::Run(run) => run.end_stride(stride),
         }
     }

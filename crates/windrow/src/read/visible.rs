@@ -21,14 +21,13 @@ use std::sync::Arc;
 use super::coverage::Coverage;
 use super::jumps::Jumps;
 pub(crate) use super::key_range::{KeyRange, is_ordered};
-use super::merge::Direction;
 use super::passing::Passing;
 use super::tombstone_spans::{ReadPoint, SpanGuard, TombstoneSpans};
 use super::unfolded::Unfolded;
 use crate::base::expiry::{is_expired, split_expiring};
 use crate::base::key::{SEQUENCE_MAX, next_key};
-use crate::base::{Kind, Moment, Result, SequenceNumber, Sibling, Step, Trailer};
-use crate::block::{Moved, Stride, Striding};
+use crate::base::{Direction, Kind, Moment, Result, SequenceNumber, Sibling, Step, Trailer};
+use crate::block::{Moved, Reach, Stride, Striding};
 
 /// The position of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,7 @@ enum Position {
     Invalid,
     /// On the merged cursor's entry.
     Live,
-    /// The same, and the entry is that of the stride, which is active only here; the merged cursor has to follow.
+    /// The same once the merged cursor has followed the stride, which goes forward and shows the entry.
     Striding,
     /// The same, and the next entry may be covered by a range tombstone.
     LiveAmongRanges,
@@ -45,6 +44,8 @@ enum Position {
     LiveExpiring,
     /// On the copy in `shown_key`; the merged cursor is before its key.
     Copied,
+    /// On the entry of the stride, which goes backward; the merged cursor is before its key once it has followed.
+    StridingBack,
     /// On the operands in `unfolded`, of `shown_key`; the merged cursor is behind them, perhaps behind the key.
     Passed,
 }
@@ -165,7 +166,7 @@ impl<C: Striding> VisibleCursor<C> {
     pub(crate) fn key(&self) -> &[u8] {
         match self.position {
             Position::Invalid => &[],
-            Position::Striding => self.stride.key(),
+            Position::Striding | Position::StridingBack => self.stride.key(),
             Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.merged.key()
             }
@@ -180,7 +181,9 @@ impl<C: Striding> VisibleCursor<C> {
         let merged = &self.merged;
         match self.position {
             Position::Invalid => (&[], false),
-            Position::Striding => (self.stride.value(), self.stride.is_pointer()),
+            Position::Striding | Position::StridingBack => {
+                (self.stride.value(), self.stride.kind() != Kind::Value)
+            }
             Position::Live | Position::LiveAmongRanges => {
                 (merged.value(), merged.trailer().is_pointer())
             }
@@ -198,6 +201,7 @@ impl<C: Striding> VisibleCursor<C> {
         let has_any = match self.position {
             Position::Invalid
             | Position::Striding
+            | Position::StridingBack
             | Position::Live
             | Position::LiveAmongRanges
             | Position::LiveExpiring => false,
@@ -341,19 +345,8 @@ impl<C: Striding> VisibleCursor<C> {
     pub(crate) fn next(&mut self) -> Result<bool> {
         match self.stride.step() {
             // By far the most common case: the next key has a visible value.
-            Moved::ToValue if matches!(self.range.upper, Bound::Unbounded) => Ok(true),
-            Moved::ToValue => self.next_in_range(),
+            Moved::ToValue => Ok(true),
             moved => self.next_beyond(moved),
-        }
-    }
-
-    /// Completes a step to a value if the range ends.
-    #[inline(never)]
-    fn next_in_range(&mut self) -> Result<bool> {
-        if self.range.is_below_upper(self.stride.key()) {
-            Ok(true)
-        } else {
-            self.next_beyond(Moved::ToValue)
         }
     }
 
@@ -361,7 +354,7 @@ impl<C: Striding> VisibleCursor<C> {
     #[inline(never)]
     fn next_beyond(&mut self, moved: Moved) -> Result<bool> {
         let last_step = self.stride.last_step();
-        self.end_stride();
+        self.end_stride()?;
         if self.position != Position::Live {
             return self.next_from_elsewhere();
         }
@@ -374,7 +367,7 @@ impl<C: Striding> VisibleCursor<C> {
                 if step.is_new_value(self.sequence)
                     && self.range.is_below_upper(self.merged.key()) =>
             {
-                if self.merged.begin_stride(&mut self.stride, self.sequence) {
+                if self.begin_stride(Direction::Forward) {
                     self.position = Position::Striding;
                 }
                 Ok(true)
@@ -387,14 +380,51 @@ impl<C: Striding> VisibleCursor<C> {
         }
     }
 
+    #[inline]
+    fn begin_stride(&mut self, direction: Direction) -> bool {
+        let (lower, upper) = self.range.ends();
+        let end = match direction {
+            Direction::Forward => upper,
+            Direction::Backward => lower,
+        };
+        let reach = Reach {
+            direction,
+            sequence: self.sequence,
+            end,
+        };
+        self.merged.begin_stride(&mut self.stride, reach)
+    }
+
     /// Lets the merged cursor follow the stride, if it is active.
     #[inline]
-    fn end_stride(&mut self) {
-        if self.position == Position::Striding {
-            self.merged.end_stride(&self.stride);
-            self.stride.end();
-            self.position = Position::Live;
-        }
+    fn end_stride(&mut self) -> Result<()> {
+        let position = match self.position {
+            Position::Striding => Position::Live,
+            Position::StridingBack => {
+                self.copy_from_stride();
+                Position::Copied
+            }
+            // A stride backward may have begun without a step.
+            _ => {
+                self.stride.end();
+                return Ok(());
+            }
+        };
+        self.position = Position::Invalid;
+        let followed = self.merged.end_stride(&self.stride);
+        self.stride.end();
+        followed?;
+        self.position = position;
+        Ok(())
+    }
+
+    fn copy_from_stride(&mut self) {
+        self.shown_key.clear();
+        self.shown_key.extend_from_slice(self.stride.key());
+        self.shown_value.clear();
+        self.shown_value.extend_from_slice(self.stride.value());
+        self.shown_kind = self.stride.kind();
+        self.shown_expiry = None;
     }
 
     #[cold]
@@ -435,11 +465,26 @@ impl<C: Striding> VisibleCursor<C> {
         self.show_from_here(None)
     }
 
+    /// Moves to the visible key before; returns whether it exists.
+    #[inline]
     pub(crate) fn prev(&mut self) -> Result<bool> {
-        self.end_stride();
+        if self.stride.step_back() {
+            self.position = Position::StridingBack;
+            Ok(true)
+        } else {
+            self.prev_beyond()
+        }
+    }
+
+    /// Completes a step that the stride could not take.
+    #[inline(never)]
+    fn prev_beyond(&mut self) -> Result<bool> {
+        self.end_stride()?;
         self.passing.begin();
         match self.position {
-            Position::Invalid | Position::Striding => return self.refuse_after_error(),
+            Position::Invalid | Position::Striding | Position::StridingBack => {
+                return self.refuse_after_error();
+            }
             Position::Live | Position::LiveAmongRanges | Position::LiveExpiring => {
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(self.merged.key());
@@ -461,7 +506,11 @@ impl<C: Striding> VisibleCursor<C> {
                 }
             }
         }
-        self.show_backward()
+        let found = self.show_backward()?;
+        if found && self.coverage.is_none() {
+            self.begin_stride(Direction::Backward);
+        }
+        Ok(found)
     }
 
     /// An exhausted cursor does not move; a failed cursor returns its error again.

@@ -330,7 +330,7 @@ impl<'a> SegmentReader<'a> {
             Compression::None => body.to_vec(),
             codec => decompress(codec, body).ok()?.to_vec(),
         };
-        let layout = Layout::check(&payload).ok()?;
+        let (layout, _) = Layout::check_but_order(&payload).ok()?;
         Some((payload, layout))
     }
 

@@ -107,7 +107,7 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        if entry.file_name() != "LOCK" {
+        if entry.file_name() != "LOCK" && entry.file_name() != "LOG" {
             fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }

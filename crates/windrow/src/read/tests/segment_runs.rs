@@ -1,5 +1,6 @@
 //! Cursors over levels whose files have several segments. They open only the segments that they need.
 
+use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -155,17 +156,21 @@ fn levels(writes: &[(u8, bool)]) -> [Files; 2] {
     })
 }
 
-/// The same in one run, through whose blocks readers stride.
-fn one_run(writes: &[(u8, bool)]) -> [Files; 1] {
+/// The same in runs of one segment, through whose blocks readers stride: what is older than the last `newer` writes in one, and those
+/// each in its own.
+fn long_runs(writes: &[(u8, bool)], newer: usize) -> Vec<Files> {
     let mut entries: Vec<Entry> = levels(writes)
         .into_iter()
         .flatten()
         .flatten()
         .flatten()
         .collect();
-    sort(&mut entries);
-    let files = [entries].into_iter().filter(|entries| !entries.is_empty());
-    [files.map(|entries| vec![entries]).collect()]
+    entries.sort_by_key(|entry| Reverse(entry.1.sequence()));
+    let mut older = entries.split_off(newer.min(entries.len()));
+    sort(&mut older);
+    let newer = entries.into_iter().map(|entry| vec![entry]);
+    let runs = newer.chain([older]).filter(|run| !run.is_empty());
+    runs.map(|run| vec![vec![run]]).collect()
 }
 
 fn sort(entries: &mut [Entry]) {
@@ -281,12 +286,11 @@ proptest! {
         lower in (0..3u8, 0..KEYS),
         upper in (0..3u8, 0..KEYS),
         moves in moves(),
-        is_one_run: bool,
+        newer in proptest::option::of(0..4usize),
     ) {
-        let fixture = if is_one_run {
-            Fixture::new(&one_run(&writes))
-        } else {
-            Fixture::new(&levels(&writes))
+        let fixture = match newer {
+            Some(newer) => Fixture::new(&long_runs(&writes, newer)),
+            None => Fixture::new(&levels(&writes)),
         };
         let own = |(choice, key): (u8, u8)| bound((choice, 0)).map(|_| Box::from([key]));
         let range = KeyRange { lower: own(lower), upper: own(upper) };

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use crate::base::{Cursor, Error, ErrorKind, Held, Kind, Result, SequenceNumber, Step, Trailer};
-use crate::block::{BlockBytes, Layout, Stride, StrideStart, Striding};
+use crate::block::{BlockBytes, Layout, Reach, Stride, StrideStart, Striding};
 
 use super::super::format::BlockPlace;
 use super::counters::ReadCounters;
@@ -549,7 +549,7 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
 
 impl Striding for TableCursor {
     #[inline]
-    fn begin_stride(&self, stride: &mut Stride, sequence: SequenceNumber) -> bool {
+    fn begin_stride(&self, stride: &mut Stride, reach: Reach<'_>) -> bool {
         let start = StrideStart {
             index: self.index,
             kind: self.trailer.kind(),
@@ -557,15 +557,18 @@ impl Striding for TableCursor {
             value: self.value,
             end: self.end,
         };
-        self.valid && stride.begin(&self.blocks.block, &self.layout, start, sequence)
+        self.valid && stride.begin(&self.blocks.block, &self.layout, start, reach)
     }
 
-    fn end_stride(&mut self, stride: &Stride) {
-        if stride.index() != self.index {
-            self.index = stride.index();
-            (self.value, self.end) = stride.value_ends();
-            self.trailer = stride.last_step().trailer();
-            self.key.set_key(stride.key());
+    fn end_stride(&mut self, stride: &Stride) -> Result<()> {
+        let (index, offset) = stride.cursor_place();
+        if index == self.index {
+            return Ok(());
         }
+        let moved = match offset {
+            Some(offset) => self.stand_on(index, offset),
+            None => self.stand_on_slot(index),
+        };
+        self.guard(moved).map(drop)
     }
 }

@@ -32,7 +32,8 @@ impl KeyBuffer {
     }
 
     /// Sets the key to the prefix and the first `length` bytes of `rest`, which has as many.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call costs more than the copy")]
+    #[inline(always)]
     pub(super) fn set_suffix(&mut self, rest: &[u8], length: usize) {
         match rest.first_chunk() {
             Some(piece) if length <= SHORT_SUFFIX_BYTES => self.set_short_suffix(piece, length),
@@ -40,14 +41,8 @@ impl KeyBuffer {
         }
     }
 
-    /// Sets the key to `key`, which begins with the prefix.
-    #[inline]
-    pub(super) fn set_key(&mut self, key: &[u8]) {
-        self.set_long_suffix(key.get(self.prefix_length..).unwrap_or_default());
-    }
-
     /// Sets the key to the prefix and `suffix`.
-    #[inline]
+    #[inline(never)]
     fn set_long_suffix(&mut self, suffix: &[u8]) {
         self.length = self.prefix_length + suffix.len();
         if self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
