@@ -366,7 +366,7 @@ fn entries_out_of_order_are_refused_except_to_sort_them() {
         }
         assert_ne!(payload, sound);
         let error = Layout::check(&payload).unwrap_err();
-        assert!(error.to_string().contains("not in order"), "{error}");
+        assert!(format!("{error:?}").contains("not in order"));
         let (layout, disorder) = Layout::check_but_order(&payload).unwrap();
         assert_eq!((layout.count(), disorder), (3, layout.slot(&payload, 1)));
     }
