@@ -14,6 +14,7 @@ use crate::{Random, combine};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 use windrow::{Error, ErrorKind};
 
 /// What is done.
@@ -247,6 +248,8 @@ impl Run<'_> {
         {
             panic!("reads fail although the device works again: {error:?}");
         }
+        // While the leases of readers cannot be listed, files that they may need stay, until somebody looks again.
+        session.runtime.advance(Duration::from_secs(6));
         // A file that could not be removed stays until the next open.
         let is_removed = fault.is_none_or(|fault| fault.kind != OperationKind::Remove);
         if session.is_open() && is_removed {

@@ -307,7 +307,7 @@ impl Layout {
 
     /// The bytes from the shared prefix on.
     #[inline]
-    pub(crate) fn from_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn prefix_on<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         bytes.get(self.origin + HEADER_BYTES..)
     }
 

@@ -187,9 +187,13 @@ proptest! {
                 Direction::Backward => start > 0 && is_within(start),
             };
             prop_assert!(begins == can_begin || longest > 31 && !begins);
+            if !begins {
+                prop_assert!(stride.step() == Moved::Nowhere && !stride.step_back());
+                continue;
+            }
             if direction == Direction::Forward {
                 let mut at = start;
-                while begins {
+                loop {
                     let moved = stride.step();
                     at += 1;
                     if moved == Moved::Nowhere {
@@ -208,7 +212,7 @@ proptest! {
                 }
             } else {
                 let mut at = start + 1;
-                while begins {
+                loop {
                     prop_assert_eq!(stride.cursor_place(), (at - 1, None));
                     prop_assert_eq!(stride.step(), Moved::Nowhere);
                     if !stride.step_back() {

@@ -71,6 +71,8 @@ pub(crate) struct Output<'a, 'keys> {
     keys: u64,
     /// Bytes that were written since the last request to the rate limiter.
     unrequested: u64,
+    /// Bytes of keys and values in the present file.
+    entry_bytes: u64,
     options: TableOptions,
     keyspace: KeyspaceId,
     /// Decides the ends of files. Without it the output is one file.
@@ -121,6 +123,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             priority,
             keys: 0,
             unrequested: 0,
+            entry_bytes: 0,
             options,
             keyspace,
             cutter,
@@ -264,7 +267,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
                 sequence: trailer.sequence(),
             });
         }
-        self.unrequested += (key.len() + value.len()) as u64;
+        let entry_bytes = (key.len() + value.len()) as u64;
+        self.entry_bytes += entry_bytes;
+        self.unrequested += entry_bytes;
         self.unrequested += self.values.bytes_written() - before;
         let discard_list = self.discard_list.as_ref();
         let discard_list = discard_list.map_or(0, DiscardListWriter::memory_bytes);
@@ -363,10 +368,13 @@ impl<'a, 'keys> Output<'a, 'keys> {
             }
             let written = writer.finish()?;
             self.log_references.add(&written.log_references);
-            if let Some(segment) = written.file.segments.last()
-                && written.stays
-            {
-                self.context.note_written(segment.id);
+            let entry_bytes = std::mem::take(&mut self.entry_bytes);
+            if let Some(segment) = written.file.segments.last() {
+                // Also index, filter, and what blocks have beside keys and values.
+                self.unrequested += segment.length.saturating_sub(entry_bytes);
+                if written.stays {
+                    self.context.note_written(segment.id);
+                }
             }
             match self.target {
                 None => self.finished.push(written.file),

@@ -308,7 +308,7 @@ impl<B: Blocks> BlockCursor<B> {
         let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
             return Err(self.malformed(place.offset));
         };
-        let Some(rest) = layout.from_prefix(bytes) else {
+        let Some(rest) = layout.prefix_on(bytes) else {
             return Err(self.malformed(place.offset));
         };
         self.key.set_prefix(rest, layout.prefix_length());
