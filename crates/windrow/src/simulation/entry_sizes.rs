@@ -13,7 +13,7 @@ const POINTER_BYTES: f64 = 10.0;
 const RECORD_BYTES: f64 = 8.0;
 
 /// Bytes of an entry in a table besides key and value: word, slot, and its parts of block, index and filter.
-const TABLE_ENTRY_BYTES: u64 = 6;
+const TABLE_ENTRY_BYTES: u64 = 7;
 
 /// Values of one class of the policy.
 #[derive(Debug, Clone, Copy, Default)]
