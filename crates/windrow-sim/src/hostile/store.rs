@@ -120,6 +120,9 @@ pub(super) fn forge_store(store: &mut Files, keys: &[Vec<u8>], choices: &mut Cho
     store.insert(name, bytes);
 }
 
+/// A file that has its pieces again and again has no more of them.
+const PIECES_MAX: usize = 10_000;
+
 /// Changes which files and pieces there are.
 fn change_files(manifest: &mut Manifest, choices: &mut Choices<'_>) {
     if manifest.files.is_empty() {
@@ -131,6 +134,7 @@ fn change_files(manifest: &mut Manifest, choices: &mut Choices<'_>) {
         0 => {
             let times = 1 + choices.below(200);
             file.1 = file.1.repeat(times);
+            file.1.truncate(PIECES_MAX);
         }
         1 => drop(file.1.pop()),
         2 => {

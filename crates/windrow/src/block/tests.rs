@@ -75,6 +75,38 @@ fn check_present(stride: &Stride, raw: &Raw) {
     }
 }
 
+#[test]
+fn a_stride_ends_before_an_entry_that_is_one_newer() {
+    let entry = |number: u8| (vec![b'k', number], u64::from(number), Some(vec![number; 9]));
+    let entries: Vec<Raw> = (1..20).map(entry).collect();
+    let bytes = [build(&entries), vec![0; 60]].concat();
+    let layout = Layout::read(&bytes, 0).unwrap();
+    let first = layout
+        .entry(&bytes, layout.slot(&bytes, 0).unwrap())
+        .unwrap();
+    let start = StrideStart {
+        index: 0,
+        kind: Kind::Value,
+        key: &entries[0].0,
+        value: first.value,
+        end: first.end,
+    };
+    let reach = Reach {
+        direction: Direction::Forward,
+        sequence: 10,
+        end: None,
+    };
+    let mut stride = Stride::new();
+    assert!(stride.begin(
+        &BlockBytes::Cached(bytes.as_slice().into()),
+        &layout,
+        start,
+        reach
+    ));
+    let shown = (2..20).take_while(|_| stride.step() == Moved::ToValue);
+    assert!(shown.eq(2..=10));
+}
+
 proptest! {
     // I2 of the builder, I1 of the layout.
     #[test]

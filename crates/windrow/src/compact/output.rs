@@ -368,7 +368,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             }
             let written = writer.finish()?;
             self.log_references.add(&written.log_references);
-            let entry_bytes = std::mem::take(&mut self.entry_bytes);
+            let entry_bytes = mem::take(&mut self.entry_bytes);
             if let Some(segment) = written.file.segments.last() {
                 // Also index, filter, and what blocks have beside keys and values.
                 self.unrequested += segment.length.saturating_sub(entry_bytes);

@@ -1,6 +1,7 @@
 //! Cursors over levels whose files have several segments. They open only the segments that they need.
 
 use std::cmp::Reverse;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -242,6 +243,25 @@ fn walk(cursor: &mut dyn Cursor, entries: Vec<Entry>, moves: &[Move]) {
             assert_eq!(cursor.value(), list.value(), "{step:?}");
         }
     }
+}
+
+#[test]
+fn a_stride_ends_before_the_next_key_of_another_run() {
+    let mut writes: Vec<(u8, bool)> = (0..KEYS).map(|key| (key, false)).collect();
+    writes.push((KEYS / 2, false));
+    let fixture = Fixture::new(&long_runs(&writes, 1));
+    let range = KeyRange {
+        lower: Bound::Unbounded,
+        upper: Bound::Unbounded,
+    };
+    let mut cursor = VisibleCursor::new(MergingCursor::new(fixture.runs()), SEQUENCE_MAX, range);
+    let mut found = cursor.seek_to_first().unwrap();
+    for key in 0..KEYS {
+        assert!(found);
+        assert_eq!(cursor.key(), [key]);
+        found = cursor.next().unwrap();
+    }
+    assert!(!found);
 }
 
 proptest! {
