@@ -1,6 +1,6 @@
 //! What encryption costs: the same work on files in clear and on encrypted ones, in turns.
 //!
-//! `cargo run --release -p windrow-encryption --example cost`
+//! `cargo run --release -p windrow-encryption --example overhead`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 #![expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
