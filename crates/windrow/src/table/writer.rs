@@ -383,13 +383,17 @@ impl TableWriter {
 
     /// Writes the filters, index, references, properties and footer, and syncs the file; the caller syncs the
     /// directory of a new file. There must be an entry. Returns the file with this segment.
+    ///
+    /// # Errors
+    /// `Corruption` if some entries have no sequence number, and some have one; those of I/O.
     pub(crate) fn finish(mut self) -> Result<WrittenTable> {
         assert!(self.properties.entries > 0, "a table needs an entry");
-        let numbers = (self.properties.sequence_min, self.properties.sequence_max);
-        assert!(
-            numbers.0 != UNNUMBERED || numbers.1 == UNNUMBERED,
-            "a table mixes entries with and without numbers"
-        );
+        if self.properties.sequence_min == UNNUMBERED && self.properties.sequence_max != UNNUMBERED
+        {
+            // Only tables that somebody has made lead here, by a compaction of some.
+            let what = "entries with and without sequence numbers meet in a table";
+            return Err(Error::new(ErrorKind::Corruption, what));
+        }
         self.finish_block(None)?;
 
         let mut filters = [Handle::default(); FILTER_UNITS_MAX];

@@ -93,3 +93,17 @@ fn a_sequential_cursor_reads_ahead_and_bypasses_the_cache() {
     );
     assert_eq!(context.cache.bytes(), 0);
 }
+
+#[test]
+fn entries_with_and_without_numbers_make_no_table() {
+    for numbers in [[0, 5], [5, 0]] {
+        let vfs = MemoryVfs::default();
+        let mut writer =
+            TableWriter::create(&vfs, Path::new(""), NUMBER, SEGMENT, &plain()).unwrap();
+        for (key, number) in [b"a", b"b"].into_iter().zip(numbers) {
+            let trailer = Trailer::new(number, Kind::Value);
+            writer.add(key, trailer, b"value").unwrap();
+        }
+        assert_eq!(writer.finish().unwrap_err().kind(), ErrorKind::Corruption);
+    }
+}
