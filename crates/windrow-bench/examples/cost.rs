@@ -92,9 +92,9 @@ const BUDGET: [(Operation, [u64; 2]); 7] = [
     (Operation::Get, [20200, 2010]),
     (Operation::GetAbsent, [7050, 810]),
     (Operation::Seek, [3100, 1890]),
-    (Operation::Next, [1570, 142]),
-    (Operation::NextValue, [2270, 210]),
-    (Operation::Prev, [970, 175]),
+    (Operation::Next, [1040, 142]),
+    (Operation::NextValue, [1620, 210]),
+    (Operation::Prev, [360, 175]),
 ];
 
 /// A further run updates one entry of so many.
