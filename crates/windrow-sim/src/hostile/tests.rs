@@ -10,6 +10,7 @@ use crate::session::FOLDER;
 use crate::{SteppedRuntime, unobserved};
 use std::path::Path;
 use std::sync::Arc;
+use windrow::operators::Append;
 use windrow::{Db, Durability, ErrorKind, Options, Result};
 
 /// Options whose blocks have one entry each, if that has a value of [`BLOCK_VALUE`].
@@ -175,6 +176,35 @@ fn entries_that_lead_back_into_a_deleted_range_are_refused() {
         assert!(!cursor.is_valid());
     }
 }
+
+/// Otherwise a get came to the last operand again and again, and its chain grew until there was no memory left.
+#[test]
+fn operands_with_the_number_of_no_write_end_a_chain() {
+    let with_operator =
+        |disk: &SimDisk| options(disk).with_merge_operator("k", Arc::new(Append::new(*b",")));
+    let disk = SimDisk::new();
+    let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    keyspace.merge("key", "a").unwrap();
+    keyspace.merge("key", "b").unwrap();
+    db.flush().unwrap();
+    let mut files = files_of(&disk.end_process().image(), FOLDER);
+    let (name, number) = only_file(&files, "table");
+    let bytes = files.get_mut(&name).unwrap();
+    let units = table_units(number, bytes).into_iter();
+    let mut blocks = units.filter(|unit| unit.kind == UnitKind::DataBlock);
+    let block = blocks.next().unwrap();
+    // The base of the block: its entries have the numbers 1 and 0 now.
+    bytes[block.covered.start + BASE_OFFSET..][..7].fill(0);
+    block.seal(bytes);
+    let disk = disk_with(&files);
+    let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    assert_eq!(keyspace.get("key").unwrap().as_deref(), Some(&b"a,b"[..]));
+}
+
+/// The offset in a data block of its base.
+const BASE_OFFSET: usize = 21;
 
 /// `files` with other first letters of these keys in the only table.
 fn with_first_letters(mut files: Files, keys: &[(&str, u8)]) -> Files {

@@ -140,6 +140,13 @@ impl Trailer {
         self.0 >> 8
     }
 
+    /// The sequence number before; `None` of [`UNNUMBERED`]. A forged file may have that number where the engine writes
+    /// none.
+    #[inline]
+    pub(crate) fn sequence_before(self) -> Option<SequenceNumber> {
+        self.sequence().checked_sub(1)
+    }
+
     /// The kind.
     #[inline]
     pub(crate) fn kind(self) -> Kind {

@@ -282,8 +282,9 @@ impl<'m, 'a, D: FnMut(&[u8], Option<&[u8]>) -> bool> Merge<'m, 'a, '_, D> {
 
     /// Whether a range tombstone is older than the last entry, but not older than `sequence`.
     fn is_deleted_from(&self, sequence: SequenceNumber) -> bool {
-        let older = |newer: Met| self.ranges.newest(&self.key, newer.sequence() - 1);
-        let newest = self.newer.and_then(older);
+        // A forged entry may have the number 0, and nothing is older.
+        let before = self.newer.and_then(|newer| newer.sequence().checked_sub(1));
+        let newest = before.and_then(|before| self.ranges.newest(&self.key, before));
         newest.is_some_and(|newest| newest.sequence >= sequence)
     }
 

@@ -111,8 +111,9 @@ impl<'a> Search<'a> {
         let mut unfolded = Unfolded::new(true);
         // Not looked up again: another reader may have replaced it meanwhile, and then there would be no operand.
         unfolded.push(operand);
-        // Sequence numbers begin at 1.
-        let older = newest.sequence() - 1;
+        let Some(older) = newest.sequence_before() else {
+            return Ok(self.found(unfolded, values, newest, None, 0));
+        };
         let mut memtables = self.state.memtables().skip(age).peekable();
         let holder = memtables.peek().map(|it| &***it);
         let mut is_open = true;
@@ -159,9 +160,10 @@ impl<'a> Search<'a> {
         let files = self.files().skip_while(|it| !Shared::ptr_eq(it, file));
         let is_done = !table.may_have_older(newest);
         let rest = files.skip(usize::from(is_done));
-        // Sequence numbers begin at 1.
-        let older = trailer.sequence() - 1;
-        let versions = self.search_levels(rest, older, &mut unfolded, read)?;
+        let versions = match trailer.sequence_before() {
+            Some(older) => self.search_levels(rest, older, &mut unfolded, read)?,
+            None => 0,
+        };
         Ok(self.found(unfolded, values, trailer, None, 1 + versions))
     }
 
@@ -195,8 +197,10 @@ impl<'a> Search<'a> {
                 if !unfolded.add_older(trailer, hit.value()) {
                     return Ok(versions);
                 }
-                // Sequence numbers begin at 1.
-                sequence = trailer.sequence() - 1;
+                match trailer.sequence_before() {
+                    Some(before) => sequence = before,
+                    None => return Ok(versions),
+                }
                 if !table.may_have_older(&hit) {
                     break;
                 }
