@@ -280,11 +280,15 @@ fn probes_for(bits_per_key: f64) -> u8 {
     ((bits_per_key * std::f64::consts::LN_2).round() as u8).clamp(1, PROBES_MAX)
 }
 
+/// A unit with more keys to a line on average passes almost every key: all but some in a billion.
+const LINE_KEYS_MAX: f64 = 10_000.0;
+
 /// The rate of false positives of a unit with `bits_per_key`.
 ///
 /// The number of keys in a line has a Poisson distribution, and lines with more keys pass more.
 pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
-    if bits_per_key <= 0.0 {
+    // The number of entries in a forged table may have no relation to its filter.
+    if bits_per_key <= LINE_BITS / LINE_KEYS_MAX {
         return 1.0;
     }
     let probes = i32::from(probes_for(bits_per_key));

@@ -45,6 +45,18 @@ fn no_key_is_rejected_and_few_others_pass() {
     }
 }
 
+/// Otherwise the statistics of a forged table took centuries.
+#[test]
+fn a_filter_for_too_many_keys_passes_all() {
+    let rate = |keys| units_rate([5120].into_iter(), keys);
+    for keys in [u64::MAX, 1 << 40, 800_000] {
+        assert!(rate(keys) >= 1.0);
+    }
+    let almost_all = rate(400_000);
+    assert!((0.9999..1.0).contains(&almost_all), "{almost_all}");
+    assert!(rate(80_000) < 0.9);
+}
+
 #[test]
 fn no_bits_or_no_keys_make_no_filter() {
     let mut builder = FilterBuilder::default();
