@@ -7,19 +7,29 @@ use crate::simulation::mass::Mass;
 pub(crate) fn merged_entries(key_space: &KeySpace, sources: &[&Segment]) -> f64 {
     let mut entries = 0.0;
     let begins = &mut Vec::new();
-    for_each_cell(key_space, sources, begins, false, |span, _, masses| {
+    let purpose = Purpose::Count;
+    for_each_cell(key_space, sources, begins, purpose, |span, _, masses| {
         entries += key_space.count(masses, span.width()).entries;
     });
     entries
 }
 
+/// What masses are merged for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    /// To count entries. Range tombstones cover nothing, and nothing expires.
+    Count,
+    /// To write them anew. What has expired at `now` becomes tombstones.
+    Rewrite { now: f64 },
+}
+
 /// Calls `visit` for each cell of `sources`, newest first, with the sources that overlap it and the mass of their
-/// merge there. Cells begin at each of `begins`, too, which ascend. Range tombstones cover nothing unless `covers`.
+/// merge there. Cells begin at each of `begins`, too, which ascend.
 pub(super) fn for_each_cell(
     key_space: &KeySpace,
     sources: &[&Segment],
     begins: &mut Vec<u64>,
-    covers: bool,
+    purpose: Purpose,
     mut visit: impl FnMut(Span, &[usize], &mut [Mass]),
 ) {
     for source in sources {
@@ -49,7 +59,7 @@ pub(super) fn for_each_cell(
         }
         let span = Span { smallest, largest };
         let covering = active.iter().map(|&source| sources[source]);
-        merge_cell(key_space, covering, span, covers, &mut masses);
+        merge_cell(key_space, covering, span, purpose, &mut masses);
         visit(span, &active, &mut masses);
     }
 }
@@ -59,7 +69,7 @@ fn merge_cell<'s>(
     key_space: &KeySpace,
     covering: impl Iterator<Item = &'s Segment>,
     span: Span,
-    covers: bool,
+    purpose: Purpose,
     masses: &mut [Mass],
 ) {
     masses.fill(Mass::default());
@@ -68,16 +78,18 @@ fn merge_cell<'s>(
     for segment in covering {
         let part = width / segment.span.width();
         let covered = key_space.covered(range_deletes);
-        let (own_ranges, covered_below) = if covers {
-            let own = segment.range_deletes;
-            (own, key_space.covered(own))
-        } else {
-            (0.0, 0.0)
+        let (own_ranges, now) = match purpose {
+            Purpose::Rewrite { now } => (segment.range_deletes, now),
+            Purpose::Count => (0.0, f64::NEG_INFINITY),
         };
         range_deletes += own_ranges;
+        let covered_below = key_space.covered(own_ranges);
         let classes = key_space.classes.iter().zip(&segment.masses);
         for (mass, (class, own)) in masses.iter_mut().zip(classes) {
-            mass.put_over(own.part(part), class.keys * width, covered, covered_below);
+            let mut own = own.part(part);
+            // Before the sources come together: the estimate of when entries expire is one of entries of about one age.
+            own.expire(now);
+            mass.put_over(own, class.keys * width, covered, covered_below);
         }
     }
 }

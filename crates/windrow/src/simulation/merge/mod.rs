@@ -7,8 +7,8 @@
 mod cells;
 mod references;
 
-use cells::for_each_cell;
 pub(super) use cells::merged_entries;
+use cells::{Purpose, for_each_cell};
 pub(super) use references::ReferenceMerge;
 
 use super::entry_sizes::EntrySizes;
@@ -70,25 +70,29 @@ impl<'a> Merge<'a> {
     ) -> (Vec<Piece>, ReferenceMerge) {
         let mut untouched = vec![1.0; self.key_space.classes.len()];
         let key_space = self.key_space;
-        for_each_cell(key_space, sources, begins, true, |span, active, masses| {
-            if !self.references.is_empty() {
-                self.add_references(sources, span, active, &mut untouched);
-            }
-            for mass in &mut *masses {
-                mass.expire(self.now);
-            }
-            let ranges = active.iter().map(|&source| sources[source].range_deletes);
-            let mut range_deletes: f64 = ranges.sum();
-            let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
-            let is_asked = range_deletes > 0.0 || masses.iter().any(depends);
-            if is_asked && !self.deeper.may_hold(&span.smallest) {
-                masses.iter_mut().for_each(Mass::end_below);
-                range_deletes = 0.0;
-            }
-            let mut count = key_space.count(masses, span.width());
-            count.in_transient_logs = self.references.in_transient_logs();
-            self.write(span, masses, count, range_deletes);
-        });
+        let purpose = Purpose::Rewrite { now: self.now };
+        for_each_cell(
+            key_space,
+            sources,
+            begins,
+            purpose,
+            |span, active, masses| {
+                if !self.references.is_empty() {
+                    self.add_references(sources, span, active, &mut untouched);
+                }
+                let ranges = active.iter().map(|&source| sources[source].range_deletes);
+                let mut range_deletes: f64 = ranges.sum();
+                let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
+                let is_asked = range_deletes > 0.0 || masses.iter().any(depends);
+                if is_asked && !self.deeper.may_hold(&span.smallest) {
+                    masses.iter_mut().for_each(Mass::end_below);
+                    range_deletes = 0.0;
+                }
+                let mut count = key_space.count(masses, span.width());
+                count.in_transient_logs = self.references.in_transient_logs();
+                self.write(span, masses, count, range_deletes);
+            },
+        );
         self.end_piece(None);
         (self.pieces, self.references)
     }
