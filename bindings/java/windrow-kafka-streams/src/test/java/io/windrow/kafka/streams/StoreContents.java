@@ -37,9 +37,10 @@ public record StoreContents(String format, TopicPartition changelog, long offset
             State state = recorded == null ? null : State.fromBytes(recorded);
             String format = state == null ? "" : state.format();
             Map<TopicPartition, Long> offsets = state == null ? Map.of() : state.offsets();
-            TopicPartition changelog = offsets.keySet().stream().findFirst().orElse(null);
-            return new StoreContents(
-                    format, changelog, offsets.getOrDefault(changelog, NONE), read(entries.orElse(null), kind(format)));
+            Map.Entry<TopicPartition, Long> committed = offsets.entrySet().stream().findFirst().orElse(null);
+            TopicPartition changelog = committed == null ? null : committed.getKey();
+            long offset = committed == null ? NONE : committed.getValue();
+            return new StoreContents(format, changelog, offset, read(entries.orElse(null), kind(format)));
         }
     }
 
