@@ -183,7 +183,7 @@ impl KeySpace {
         for ((live, mut mass), class) in live.iter_mut().zip(newest.masses).zip(&self.classes) {
             mass.put_over(*live, class.keys, covered, 0.0);
             mass.expire(now);
-            mass.end_below();
+            mass.end_below(class.keys);
             *live = mass;
         }
     }

@@ -172,10 +172,14 @@ impl Mass {
         }
     }
 
-    /// Nothing is below it: its tombstones go, and its operands become values.
-    pub(super) fn end_below(&mut self) {
-        self.absent += std::mem::take(&mut self.tombstones);
-        self.operands = 0.0;
+    /// Nothing is below it, over `keys` keys: its tombstones go, and its operands become values. What is left is as if it had
+    /// been inserted, so that cells of which different parts are left add up exactly.
+    pub(super) fn end_below(&mut self, keys: f64) {
+        *self = Self {
+            inserts: self.entries(keys) - self.tombstones,
+            lifetimes: self.lifetimes,
+            ..Self::default()
+        };
     }
 }
 
@@ -241,7 +245,7 @@ mod tests {
         assert_near(mass.operands, before);
         mass.put_over(drawn(300.0, 0.0, 1.0), KEYS, 0.0, 0.0);
         assert_near(mass.operands, mass.entries(KEYS));
-        mass.end_below();
+        mass.end_below(KEYS);
         assert_near(mass.operands, 0.0);
         assert_near(mass.entries(KEYS), KEYS * -(-1.0_f64).exp_m1());
     }
@@ -276,6 +280,20 @@ mod tests {
         let mass = Mass::written(100.0, 0.0, KEYS, &inserts);
         let left = 0.25 + 0.5 * 0.5 + 0.25 * 0.25;
         assert!((mass.entries(KEYS) / 100.0 / left - 1.0).abs() < 1e-6);
+    }
+
+    /// A cell of which nearly everything was drawn and deleted, beside one that is inserted.
+    #[test]
+    fn cells_without_anything_below_add_up() {
+        let (mut left, mut right) = (
+            drawn(5000.0, 0.99, 0.0),
+            Mass::written(300.0, 0.0, KEYS, &Written::default()),
+        );
+        left.end_below(KEYS);
+        right.end_below(KEYS);
+        let each = left.entries(KEYS) + right.entries(KEYS);
+        left += right;
+        assert_near(left.entries(2.0 * KEYS), each);
     }
 
     /// Range tombstones cover what is below them, and not what is drawn later.
@@ -314,7 +332,7 @@ mod tests {
         newer.put_over(mass, KEYS, 0.0, 0.0);
         assert_near(newer.lifetimes.entries, 0.0);
         mass.expire(2000.0);
-        mass.end_below();
+        mass.end_below(KEYS);
         assert_near(mass.entries(KEYS), 100.0);
     }
 }

@@ -85,7 +85,9 @@ impl<'a> Merge<'a> {
                 let depends = |mass: &Mass| mass.tombstones > 0.0 || mass.operands > 0.0;
                 let is_asked = range_deletes > 0.0 || masses.iter().any(depends);
                 if is_asked && !self.deeper.may_hold(&span.smallest) {
-                    masses.iter_mut().for_each(Mass::end_below);
+                    for (mass, class) in masses.iter_mut().zip(&key_space.classes) {
+                        mass.end_below(class.keys * span.width());
+                    }
                     range_deletes = 0.0;
                 }
                 let mut count = key_space.count(masses, span.width());
