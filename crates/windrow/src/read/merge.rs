@@ -9,8 +9,9 @@
 //!
 //! Invariants:
 //! - I1: The heap holds exactly the valid children.
-//! - I2: No two children hold the same (key, sequence). A duplicate is an error, because it means that a
-//!   write was applied twice.
+//! - I2: Children are in the order of their age: of each key, the entries of one are newer than those of the next ones. Where
+//!   entries of one key meet, anything else is an error. It means that a write was applied twice, or that a file is in a wrong
+//!   level: point reads, which ask the newer children first, would find something else.
 //! - I3: After an error every further move returns an error.
 //!
 //! Concurrency: owned by one thread.
@@ -30,8 +31,8 @@ const STAYS_MIN: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Sound,
-    /// Two children hold the same write; the present move reports it.
-    Duplicate,
+    /// Two children are not in the order of their age (I2); the present move reports it.
+    Disordered,
     /// An error of this kind was reported (I3).
     Failed(ErrorKind),
 }
@@ -57,7 +58,7 @@ pub(crate) struct MergingCursor<C> {
 }
 
 impl<C: Cursor> MergingCursor<C> {
-    /// Merges `children`, newest first, whose entries are distinct.
+    /// Merges `children`, newest first.
     pub(crate) fn new(children: Vec<C>) -> Self {
         Self {
             group: Vec::with_capacity(children.len()),
@@ -80,15 +81,14 @@ impl<C: Cursor> MergingCursor<C> {
     /// Whether child `left` precedes child `right`.
     #[inline]
     fn precedes(&mut self, left: usize, right: usize) -> bool {
+        let age = left.cmp(&right);
         let (left, right) = (&self.children[left], &self.children[right]);
-        let order = compare_entries(
-            left.key(),
-            left.trailer().sequence(),
-            right.key(),
-            right.trailer().sequence(),
-        );
-        if order == Ordering::Equal && !(left.is_ahead() || right.is_ahead()) {
-            self.health = Health::Duplicate;
+        let mut order = compare_keys(left.key(), right.key());
+        if order == Ordering::Equal {
+            order = right.trailer().sequence().cmp(&left.trailer().sequence());
+            if order != age && !(left.is_ahead() || right.is_ahead()) {
+                self.health = Health::Disordered;
+            }
         }
         match self.direction {
             Direction::Forward => order == Ordering::Less,
@@ -157,13 +157,15 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
-    /// Fails the cursor if the comparisons found a duplicate (I2).
+    /// Fails the cursor if the comparisons found children that are not in the order of their age (I2).
     #[inline]
-    fn refuse_duplicates(&mut self) -> Result<()> {
-        if self.health == Health::Duplicate {
+    fn refuse_disorder(&mut self) -> Result<()> {
+        if self.health == Health::Disordered {
             let at = self.group.first().map(|&top| self.children[top].key());
             let key = at.unwrap_or_default().escape_ascii();
-            let found = format!("two sorted runs hold the same write at or near key \"{key}\"");
+            let found = format!(
+                "two sorted runs hold the same write, or an older one holds a newer write, at or near key \"{key}\""
+            );
             return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
         }
         Ok(())
@@ -187,7 +189,7 @@ impl<C: Cursor> MergingCursor<C> {
             self.group.swap_remove(0);
         } else if self.group.len() == 1 || self.leads() {
             self.stays = self.stays.saturating_add(1);
-            return self.refuse_duplicates();
+            return self.refuse_disorder();
         }
         self.sift_down(0);
         self.lead()
@@ -201,7 +203,7 @@ impl<C: Cursor> MergingCursor<C> {
             self.find_leaders();
             let is_ahead = !self.group.is_empty() && self.children[self.leader].is_ahead();
             if !is_ahead {
-                return self.refuse_duplicates();
+                return self.refuse_disorder();
             }
             self.arrive()?;
         }

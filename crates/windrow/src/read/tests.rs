@@ -118,7 +118,7 @@ impl Cursor for ListCursor {
 
 impl Striding for ListCursor {}
 
-/// Writes in commit order: (key, is a deletion, child that holds it).
+/// Writes in commit order: (key, is a deletion, the oldest child that holds it).
 fn writes() -> impl Strategy<Value = Vec<(u8, bool, usize)>> {
     proptest::collection::vec((0..12u8, prop::bool::weighted(0.3), 0..4usize), 0..60)
 }
@@ -128,9 +128,15 @@ fn key(number: u8) -> Vec<u8> {
     vec![number / 4; 1 + usize::from(number % 4)]
 }
 
+/// The newest child first: a write is in none that is older than that of an earlier write of its key.
 fn children(writes: &[(u8, bool, usize)]) -> Vec<ListCursor> {
     let mut lists = vec![Vec::new(); 4];
+    let mut newest = BTreeMap::new();
     for (index, &(number, deletion, child)) in writes.iter().enumerate() {
+        let child = newest
+            .get(&number)
+            .map_or(child, |newest| child.min(*newest));
+        newest.insert(number, child);
         let sequence = index as u64 + 1;
         let (kind, value) = if deletion {
             (Kind::Tombstone, Vec::new())
@@ -308,13 +314,36 @@ fn a_cursor_changes_direction_during_writes() {
 
 #[test]
 fn keys_that_change_under_a_cursor_are_corruption() {
-    let mut cursor = MergingCursor::new(vec![list(1..9, 1), list(1..9, 2)]);
+    let mut cursor = MergingCursor::new(vec![list(1..9, 2), list(1..9, 1)]);
     cursor.seek(&[5], SequenceNumber::MAX).unwrap();
     // So does a mapping if its file is damaged after the verification.
-    cursor.children_mut()[0].damaged = Some((3, vec![6]));
+    cursor.children_mut()[1].damaged = Some((3, vec![6]));
     assert_eq!(cursor.prev().unwrap_err().kind(), ErrorKind::Corruption);
     assert!(!cursor.is_valid());
     assert_eq!(cursor.next().unwrap_err().kind(), ErrorKind::Corruption);
+}
+
+/// A point read would find the entry of the first child, and a walk the newer one.
+#[test]
+fn children_that_are_not_in_the_order_of_their_age_are_corruption() {
+    for sequence in [1, 2] {
+        let lists = || vec![list(1..4, 1), list(3..6, sequence), list(7..8, 9)];
+        let mut forward = MergingCursor::new(lists());
+        forward.seek_to_first().unwrap();
+        forward.next().unwrap();
+        let found = forward.next().unwrap_err();
+        assert_eq!(found.kind(), ErrorKind::Corruption);
+        assert!(
+            found.to_string().contains("older one holds a newer write"),
+            "{found}"
+        );
+        assert!(forward.next().is_err());
+        let mut backward = MergingCursor::new(lists());
+        backward.seek_to_last().unwrap();
+        let steps = std::iter::repeat_with(|| backward.prev());
+        let found = steps.take(9).find_map(Result::err).unwrap();
+        assert_eq!(found.kind(), ErrorKind::Corruption);
+    }
 }
 
 #[test]

@@ -129,7 +129,7 @@ pub(crate) struct Sorter<'w, 'e, 'c> {
     memory_bytes: usize,
     buffer: Buffer,
     held: Held,
-    /// Those with fewer merges are behind the others.
+    /// Oldest first. So those with fewer merges are behind the others.
     runs: Vec<SortedRun<'e>>,
     /// The runs that were written from the buffer.
     numbered: u64,
@@ -293,7 +293,7 @@ impl<'w, 'e, 'c> Sorter<'w, 'e, 'c> {
     }
 }
 
-/// Passes the entries of `runs` in their order, which for a key begins with the newest one.
+/// Passes the entries of `runs`, which are oldest first, in their order, which for a key begins with the newest one.
 fn pass_entries(
     engine: &Engine,
     runs: &[SortedRun<'_>],
@@ -303,7 +303,7 @@ fn pass_entries(
     let of_run = |run: &SortedRun<'_>| run.tables.iter().map(handle).collect();
     let handles: Vec<Vec<Shared<FileHandle>>> = runs.iter().map(of_run).collect();
     let cursor = |run| RunCursor::<SequentialCursor>::new(Arc::clone(&engine.tables), run);
-    let cursors = handles.iter().flat_map(|files| Run::of_files(files));
+    let cursors = handles.iter().rev().flat_map(|files| Run::of_files(files));
     let mut cursor = MergingCursor::new(cursors.map(cursor).collect());
     let passed = cursor.seek_to_first().and_then(|()| {
         while cursor.is_valid() {

@@ -113,15 +113,15 @@ impl Inputs {
         met
     }
 
-    /// The sorted runs of the inputs: each file of level 0 alone, else all upper files together; and the
+    /// The sorted runs of the inputs, newest first: each file of level 0 alone, else all upper files together; and the
     /// lower files.
     pub(super) fn runs(&self) -> Vec<Run> {
-        let alone = |file| Run::of_files(slice::from_ref(file));
+        let alone = |file| Run::of_files(slice::from_ref(file)).rev();
         let upper: Vec<Run> = match self.level {
             0 => self.upper.iter().flat_map(alone).collect(),
-            _ => Run::of_files(&self.upper).collect(),
+            _ => Run::of_files(&self.upper).rev().collect(),
         };
-        let lower = Run::of_files(&self.lower);
+        let lower = Run::of_files(&self.lower).rev();
         upper.into_iter().chain(lower).collect()
     }
 }

@@ -66,20 +66,23 @@ impl Fixture {
         }
     }
 
-    /// Cursors over the segment runs of all levels, as for reads.
+    /// Cursors over the segment runs of all levels, newest first, as for reads.
     pub(super) fn runs(&self) -> Vec<RunCursor<TableCursor>> {
         let levels = self.version.levels()[1..].iter();
-        let runs = levels
-            .flat_map(|level| (0..level.runs()).map(|run| Run::OfLevel(Shared::clone(level), run)));
+        let runs = levels.flat_map(|level| {
+            (0..level.runs())
+                .rev()
+                .map(|run| Run::OfLevel(Shared::clone(level), run))
+        });
         runs.map(|run| RunCursor::new(Arc::clone(&self.tables), run))
             .collect()
     }
 
-    /// Cursors over the files of all levels, as for compactions.
+    /// Cursors over the files of all levels, newest first, as for compactions.
     fn files<C: OpenCursor>(&self) -> Vec<RunCursor<C>> {
         let levels = self.version.levels()[1..].iter();
         let files = levels.map(|level| level.files().cloned().collect::<Vec<_>>());
-        let runs = files.flat_map(|files| Run::of_files(&files).collect::<Vec<_>>());
+        let runs = files.flat_map(|files| Run::of_files(&files).rev().collect::<Vec<_>>());
         runs.map(|run| RunCursor::new(Arc::clone(&self.tables), run))
             .collect()
     }
@@ -277,7 +280,7 @@ proptest! {
         let mut lists = Vec::new();
         for files in &levels {
             let most = files.iter().map(Vec::len).max().unwrap_or(0);
-            lists.extend((0..most).map(|number| layer(files, number)));
+            lists.extend((0..most).rev().map(|number| layer(files, number)));
         }
         let cursors = fixture.runs();
         prop_assert_eq!(cursors.len(), lists.len());
