@@ -6,10 +6,14 @@
 //! database, the first verification of its blocks, and the making of keys. It includes the background work of an
 //! operation. Lookups in new blocks are counted alone, without background work.
 //!
+//! `--layers` also prints the source files in which the instructions are. It needs `llvm-addr2line` or `addr2line`.
+//!
 //! `--check` compares with a recorded budget, and fails if an operation takes more. Counts of the profile of tests, in which the
 //! assertions count as well, have a budget of their own: so tests can check it without a build for release.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
+
+mod layers;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -53,6 +57,9 @@ struct Args {
     /// Keeps callgrind's output in this file, for the instructions of each function.
     #[arg(long)]
     keep: Option<PathBuf>,
+    /// Prints the source files of the engine, and what else has the instructions.
+    #[arg(long, conflicts_with_all = ["keep", "check"])]
+    layers: bool,
     /// Counts few operations, and fails if one takes more instructions than its recorded budget.
     #[arg(long, conflicts_with_all = ["entries", "repeat"])]
     check: bool,
@@ -96,6 +103,9 @@ const BUDGET: [(Operation, [u64; 2]); 7] = [
     (Operation::NextValue, [1620, 210]),
     (Operation::Prev, [360, 175]),
 ];
+
+/// Smaller parts of an operation are shown together.
+const LAYER_PART_MIN: f64 = 0.01;
 
 /// A further run updates one entry of so many.
 const UPDATED: u64 = 100;
@@ -253,6 +263,11 @@ fn fill(keyspace: &Keyspace, data: &DataSet) -> windrow::Result<Vec<Vec<u8>>> {
     Ok(keys)
 }
 
+/// Where callgrind writes its counts.
+fn output(folder: &Path, is_idle: bool) -> PathBuf {
+    folder.join(if is_idle { "without.out" } else { "with.out" })
+}
+
 /// The total that callgrind gives for `repeat` operations.
 fn count(
     args: &Args,
@@ -264,11 +279,12 @@ fn count(
     let name = operation
         .to_possible_value()
         .ok_or("an operation without a name")?;
-    let output = folder.join("callgrind.out");
+    let output = output(folder, is_idle);
     let kept = args.keep.as_ref().unwrap_or(&output);
     let done = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", kept.display()))
+        .args(args.layers.then_some("--dump-instr=yes"))
         .args(
             operation
                 .is_in_new_blocks()
@@ -346,12 +362,28 @@ fn main() -> Result<(), Box<dyn Error>> {
             is_within &= each <= most;
         }
         println!();
+        if args.layers {
+            let (with, without) = (output(folder.path(), false), output(folder.path(), true));
+            let without = (!operation.is_in_new_blocks()).then_some(without);
+            let layers = layers::by_file(&with, without.as_deref(), repeat, folder.path())?;
+            print_layers(&layers, each as f64 * LAYER_PART_MIN);
+        }
     }
     if is_within {
         Ok(())
     } else {
         Err("an operation takes more instructions than its budget".into())
     }
+}
+
+/// Prints the layers with so many instructions, and the sum of the others.
+fn print_layers(layers: &[(String, f64)], least: f64) {
+    let (shown, others) = layers.split_at(layers.partition_point(|(_, count)| *count >= least));
+    for (name, count) in shown {
+        println!("    {name:<36} {count:>8.1}");
+    }
+    let others: f64 = others.iter().map(|(_, count)| count).sum();
+    println!("    {:<36} {others:>8.1}", "others");
 }
 
 /// The most instructions that `operation` may take in this build.

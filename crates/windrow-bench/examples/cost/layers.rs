@@ -1,0 +1,180 @@
+//! In which source files the instructions of an operation are.
+//!
+//! Callgrind counts each instruction at its address. For an address, the debug information names the functions that are inlined
+//! there: the instruction belongs to the innermost one of the engine. Others belong to the crate or the library of their function.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "reads what other programs write"
+)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// What paths of the engine's files contain.
+const ENGINE: &str = "crates/windrow/src/";
+
+/// Programs that read debug information; the first one is faster.
+const READERS: [&str; 2] = ["llvm-addr2line", "addr2line"];
+
+/// Counts of instructions by program or library, and address, each with its function.
+type Counts = HashMap<(String, u64), (String, i64)>;
+
+/// The part of a line of callgrind behind `key`: a number that stands for a name, and the name where it is new.
+fn numbered<'l>(line: &'l str, key: &str) -> Option<(&'l str, Option<&'l str>)> {
+    let (number, name) = line.strip_prefix(key)?.split_once(')')?;
+    let name = name.trim_start();
+    Some((number, (!name.is_empty()).then_some(name)))
+}
+
+/// An address, or its distance from the `last` one.
+fn address(field: &str, last: u64) -> Option<u64> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    match field.as_bytes().first()? {
+        b'*' => Some(last),
+        b'+' => last.checked_add(number(&field[1..])?),
+        b'-' => last.checked_sub(number(&field[1..])?),
+        _ => number(field),
+    }
+}
+
+/// Reads what callgrind has written with `--dump-instr=yes`.
+fn read(path: &Path) -> io::Result<Counts> {
+    let text = fs::read(path)?;
+    let text = String::from_utf8_lossy(&text);
+    let (mut functions, mut objects) = (HashMap::new(), HashMap::new());
+    let (mut function, mut object) = ("", "");
+    let mut counts = Counts::new();
+    let (mut last, mut is_call) = (0, false);
+    for line in text.lines() {
+        let called = numbered(line, "cfn=(").or_else(|| numbered(line, "fn=("));
+        let of = numbered(line, "cob=(").or_else(|| numbered(line, "ob=("));
+        if let Some((number, name)) = called {
+            let name = *functions.entry(number).or_insert(name.unwrap_or_default());
+            if line.starts_with("fn") {
+                function = name;
+            }
+        } else if let Some((number, name)) = of {
+            let name = *objects.entry(number).or_insert(name.unwrap_or_default());
+            if line.starts_with("ob") {
+                object = name;
+            }
+        } else if line.starts_with("calls=") {
+            is_call = true;
+        } else {
+            let mut fields = line.split_ascii_whitespace();
+            let Some(at) = fields.next().and_then(|field| address(field, last)) else {
+                continue;
+            };
+            let count = fields.nth(1).and_then(|count| count.parse::<i64>().ok());
+            let Some(count) = count else {
+                continue;
+            };
+            last = at;
+            // What a call costs is counted in the called function.
+            if !std::mem::take(&mut is_call) {
+                let key = (object.to_owned(), at);
+                counts.entry(key).or_insert((function.to_owned(), 0)).1 += count;
+            }
+        }
+    }
+    Ok(counts)
+}
+
+/// The crate or the library of a function.
+fn library(object: &str, function: &str, program: &Path) -> String {
+    if Path::new(object) == program {
+        let name = function.trim_start_matches('<');
+        return name.split("::").next().unwrap_or(name).to_owned();
+    }
+    function.to_owned()
+}
+
+/// Asks for the functions at these addresses of `program`.
+fn look_up(program: &Path, addresses: &Path) -> Result<Output, Box<dyn Error>> {
+    let mut failed = None;
+    for reader in READERS {
+        let done = Command::new(reader)
+            .args(["--inlines", "--functions", "--addresses", "--exe"])
+            .arg(program)
+            .stdin(File::open(addresses)?)
+            .output();
+        match done {
+            Ok(done) => return Ok(done),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(format!("neither of {READERS:?} can be started: {failed:?}").into())
+}
+
+/// The engine's source file at each of `addresses` that has one. `folder` gets a file.
+fn files(
+    program: &Path,
+    addresses: &[u64],
+    folder: &Path,
+) -> Result<HashMap<u64, String>, Box<dyn Error>> {
+    let asked = folder.join("addresses");
+    let mut lines = String::new();
+    for address in addresses {
+        writeln!(lines, "{address:#x}")?;
+    }
+    fs::write(&asked, lines)?;
+    let done = look_up(program, &asked)?;
+    let mut files = HashMap::new();
+    let mut at = 0;
+    for line in String::from_utf8_lossy(&done.stdout).lines() {
+        let digits = line.strip_prefix("0x");
+        if let Some(asked) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()) {
+            at = asked;
+        } else if let Some((_, place)) = line.split_once(ENGINE) {
+            let file = place.split(':').next().unwrap_or(place);
+            files.entry(at).or_insert_with(|| file.to_owned());
+        }
+    }
+    Ok(files)
+}
+
+/// The instructions of one of `repeat` operations in each source file, most first: what callgrind has counted in `with`, and not
+/// in `without`. `folder` gets a file.
+///
+/// # Errors
+/// No program that reads debug information can be started.
+pub(crate) fn by_file(
+    with: &Path,
+    without: Option<&Path>,
+    repeat: u64,
+    folder: &Path,
+) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
+    let program = std::env::current_exe()?;
+    let mut counts = read(with)?;
+    for (key, (function, count)) in without.map(read).transpose()?.unwrap_or_default() {
+        counts.entry(key).or_insert((function, 0)).1 -= count;
+    }
+    let own = counts
+        .keys()
+        .filter(|(object, _)| Path::new(object) == program);
+    let addresses: Vec<u64> = own.map(|(_, at)| *at).collect();
+    let files = files(&program, &addresses, folder)?;
+    let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+    for ((object, at), (function, count)) in &counts {
+        let file = files.get(at).filter(|_| Path::new(object) == program);
+        let name = file.map_or_else(|| library(object, function, &program), String::clone);
+        *sums.entry(name).or_default() += count;
+    }
+    let each = |count: i64| count as f64 / repeat as f64;
+    let mut sums: Vec<(String, f64)> = sums
+        .into_iter()
+        .map(|(name, it)| (name, each(it)))
+        .collect();
+    sums.sort_by(|left, right| right.1.total_cmp(&left.1));
+    Ok(sums)
+}
