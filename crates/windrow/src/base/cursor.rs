@@ -97,6 +97,10 @@ pub(crate) trait Cursor {
     fn pass_backward(&mut self, _newest: usize, _start: &[u8]) -> Result<bool> {
         Ok(false)
     }
+    /// The number of the source that holds the entry, among those that the cursor merges, newest first.
+    fn source(&self) -> usize {
+        0
+    }
     /// Moves to the previous entry.
     fn prev(&mut self) -> Result<()>;
     /// Whether the cursor is on an entry.

@@ -5,14 +5,21 @@
 //! sources can be passed, because all that they hold of its keys is older. So each one counts only within the
 //! bounds of its segment; beyond them, older levels may hold newer entries.
 //!
+//! Invariant I1: A newer source holds nothing that a range tombstone deletes, and an older one only what it deletes. Where a
+//! cursor meets an entry and the newest range tombstone over it, anything else is an error, for the reason of I2 of the
+//! [merge](super::merge).
+//!
 //! Concurrency: owned by one thread; it keeps what it reads alive.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::run::Run;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::RANGE_END_BYTES_MAX;
-use crate::base::{RangeTombstone, RangeTombstones, Result, SequenceNumber};
+use crate::base::{
+    Cursor, Error, ErrorKind, RangeTombstone, RangeTombstones, Result, SequenceNumber,
+};
 use crate::memtable::Memtable;
 use crate::table::OpenTables;
 
@@ -169,6 +176,43 @@ impl Coverage {
             }
         }
         Ok(0)
+    }
+
+    /// The [`floor`](Self::floor) of the entry of `merged`.
+    ///
+    /// # Errors
+    /// `Corruption` if the entry and the range tombstone are not in the order of the age of their sources (I1); those of
+    /// reading a table.
+    pub(super) fn floor_of(&mut self, merged: &impl Cursor) -> Result<SequenceNumber> {
+        let floor = self.floor(merged.key())?;
+        self.refuse_disorder(floor, merged)?;
+        Ok(floor)
+    }
+
+    /// Refuses an entry of the last key that [`floor`](Self::floor) was asked for, if it and the range tombstone that gave
+    /// `floor` are not in the order of the age of their sources (I1).
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub(super) fn refuse_disorder(
+        &self,
+        floor: SequenceNumber,
+        merged: &impl Cursor,
+    ) -> Result<()> {
+        let is_deleted = merged.trailer().sequence() < floor;
+        let is_ordered = match merged.source().cmp(&self.hole.newest) {
+            Ordering::Less => !is_deleted,
+            Ordering::Equal => true,
+            Ordering::Greater => is_deleted,
+        };
+        if floor == 0 || is_ordered {
+            return Ok(());
+        }
+        let key = merged.key().escape_ascii();
+        let found = format!(
+            "a range tombstone is in an older sorted run than what it deletes, or in a newer one than what it does not delete, at key \"{key}\""
+        );
+        Err(Error::new(ErrorKind::Corruption, found))
     }
 
     /// What covers the last key that had a floor.

@@ -12,7 +12,7 @@
 
 use super::merge::{iteration_failed, out_of_order};
 use crate::base::key::compare_entries;
-use crate::base::{Cursor, Direction, ErrorKind, Result, SequenceNumber};
+use crate::base::{Cursor, Direction, Error, ErrorKind, Result, SequenceNumber};
 
 /// Where the last jump has led.
 #[derive(Debug, Default)]
@@ -29,14 +29,15 @@ enum State {
     None,
     /// The last jump has led to the noted entry.
     Landed,
-    Failed,
+    /// With an error of this kind.
+    Failed(ErrorKind),
 }
 
 impl Jumps {
     /// Begins a seek or a turn.
     ///
     /// # Errors
-    /// `Corruption` after an error.
+    /// That of an earlier move.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.refuse_after_error()?;
         self.state = State::None;
@@ -44,12 +45,19 @@ impl Jumps {
     }
 
     /// # Errors
-    /// `Corruption` after an error.
+    /// That of an earlier move.
     pub(super) fn refuse_after_error(&self) -> Result<()> {
         match self.state {
-            State::Failed => Err(iteration_failed(ErrorKind::Corruption)),
+            State::Failed(kind) => Err(iteration_failed(kind)),
             State::None | State::Landed => Ok(()),
         }
+    }
+
+    /// Lets all later moves fail as this one, with `error` (I2).
+    #[cold]
+    pub(super) fn fail(&mut self, error: Error) -> Error {
+        self.state = State::Failed(error.kind());
+        error
     }
 
     /// Notes the entry of `merged`, to which a jump in `direction` has led.
@@ -68,8 +76,7 @@ impl Jumps {
             Direction::Backward => order.is_gt(),
         };
         if self.state == State::Landed && !is_beyond {
-            self.state = State::Failed;
-            return Err(out_of_order(key));
+            return Err(self.fail(out_of_order(key)));
         }
         self.state = State::Landed;
         self.key.clear();

@@ -464,6 +464,10 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         })
     }
 
+    fn source(&self) -> usize {
+        self.leader
+    }
+
     #[inline]
     fn is_valid(&self) -> bool {
         !self.group.is_empty()

@@ -595,7 +595,8 @@ impl<C: Striding> VisibleCursor<C> {
         let Some(coverage) = &mut self.coverage else {
             unreachable!("a cursor without range tombstones looks for none")
         };
-        let floor = coverage.floor(self.merged.key())?;
+        let floor = coverage.floor_of(&self.merged);
+        let floor = floor.map_err(|error| self.jumps.fail(error))?;
         if trailer.sequence() < floor {
             let hole = coverage.hole();
             if !self.merged.pass_forward(hole.newest, &hole.end)? {
@@ -647,6 +648,10 @@ impl<C: Striding> VisibleCursor<C> {
         let merged = &mut self.merged;
         while merged.is_valid() && merged.key() == self.shown_key {
             let trailer = merged.trailer();
+            if let Some(coverage) = &self.coverage {
+                let ordered = coverage.refuse_disorder(floor, merged);
+                ordered.map_err(|error| self.jumps.fail(error))?;
+            }
             if trailer.sequence() < floor || !self.unfolded.add_older(trailer, merged.value()) {
                 break;
             }
@@ -677,8 +682,13 @@ impl<C: Striding> VisibleCursor<C> {
                 if found && key != self.shown_key {
                     break;
                 }
-                if let Some(coverage) = &mut self.coverage
-                    && trailer.sequence() < coverage.floor(key)?
+                let floor = match &mut self.coverage {
+                    Some(coverage) => coverage.floor_of(&self.merged),
+                    None => Ok(0),
+                };
+                let floor = floor.map_err(|error| self.jumps.fail(error))?;
+                if let Some(coverage) = &self.coverage
+                    && trailer.sequence() < floor
                 {
                     let hole = coverage.hole();
                     if self.merged.pass_backward(hole.newest, &hole.start)? {

@@ -191,6 +191,74 @@ fn a_hole_that_leads_back_is_corruption() {
     }
 }
 
+/// A file in a wrong level has a range tombstone that is older than an entry of a run below, or newer than one of a run
+/// above. Whether an operand is in order is seen of each one by itself.
+#[test]
+fn a_range_tombstone_that_is_not_in_the_order_of_age_is_corruption() {
+    let entry = |sequence, kind| (vec![b'c'], Trailer::new(sequence, kind), vec![0; 8]);
+    let range = |sequence| {
+        let trailer = Trailer::new(sequence, Kind::RangeTombstone);
+        (vec![b'b'], trailer, vec![b'd'])
+    };
+    for (runs, is_ordered) in [
+        ([vec![range(4)], vec![entry(3, Kind::Value)]], true),
+        ([vec![range(4)], vec![entry(5, Kind::Value)]], false),
+        ([vec![range(4)], vec![entry(5, Kind::Tombstone)]], false),
+        ([vec![entry(5, Kind::Value)], vec![range(4)]], true),
+        ([vec![entry(3, Kind::Value)], vec![range(4)]], false),
+        ([vec![range(4), entry(3, Kind::Value)], vec![]], true),
+        ([vec![range(4), entry(5, Kind::Value)], vec![]], true),
+        (
+            [
+                vec![range(4), entry(6, Kind::Operand)],
+                vec![entry(3, Kind::Operand)],
+            ],
+            true,
+        ),
+        (
+            [
+                vec![range(4), entry(6, Kind::Operand)],
+                vec![entry(5, Kind::Operand)],
+            ],
+            false,
+        ),
+        (
+            [
+                vec![entry(6, Kind::Operand), entry(3, Kind::Operand)],
+                vec![range(4)],
+            ],
+            false,
+        ),
+    ] {
+        for is_backward in [false, true] {
+            let covering = runs.iter().enumerate().filter_map(|(position, entries)| {
+                let memtable = memtable(entries);
+                let source = CoveringSource::Memtable(Arc::clone(&memtable));
+                memtable.has_ranges().then_some((position, source))
+            });
+            let coverage = Coverage::new(covering.collect(), 9);
+            let merged = MergingCursor::new(runs.iter().cloned().map(ListCursor::new).collect());
+            let mut cursor = VisibleCursor::new(merged, 9, KeyRange::ALL).covered_by(coverage);
+            let moved = if is_backward {
+                cursor.seek_to_last()
+            } else {
+                cursor.seek_to_first()
+            };
+            assert_eq!(
+                moved.is_ok(),
+                is_ordered,
+                "{runs:?}, backward: {is_backward}"
+            );
+            if let Err(error) = moved {
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                assert!(!cursor.is_valid());
+                assert!(cursor.next().is_err() && cursor.prev().is_err());
+                assert!(cursor.seek(b"a").is_err());
+            }
+        }
+    }
+}
+
 /// Entries of these keys in this order.
 fn list_of(keys: &[u8]) -> Vec<Entry> {
     let trailer = Trailer::new(1, Kind::Value);
