@@ -6,14 +6,14 @@
 //! database, the first verification of its blocks, and the making of keys. It includes the background work of an
 //! operation. Lookups in new blocks are counted alone, without background work.
 //!
-//! `--layers` also prints the source files in which the instructions are. It needs `llvm-addr2line` or `addr2line`.
+//! `--source-files` also prints the source files in which the instructions are. It needs `llvm-addr2line` or `addr2line`.
 //!
 //! `--check` compares with a recorded budget, and fails if an operation takes more. Counts of the profile of tests, in which the
 //! assertions count as well, have a budget of their own: so tests can check it without a build for release.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
-mod layers;
+mod source_files;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -59,7 +59,7 @@ struct Args {
     keep: Option<PathBuf>,
     /// Prints the source files of the engine, and what else has the instructions.
     #[arg(long, conflicts_with_all = ["keep", "check"])]
-    layers: bool,
+    source_files: bool,
     /// Counts few operations, and fails if one takes more instructions than its recorded budget.
     #[arg(long, conflicts_with_all = ["entries", "repeat"])]
     check: bool,
@@ -105,7 +105,7 @@ const BUDGET: [(Operation, [u64; 2]); 7] = [
 ];
 
 /// Smaller parts of an operation are shown together.
-const LAYER_PART_MIN: f64 = 0.01;
+const FILE_PART_MIN: f64 = 0.01;
 
 /// A further run updates one entry of so many.
 const UPDATED: u64 = 100;
@@ -284,7 +284,7 @@ fn count(
     let done = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", kept.display()))
-        .args(args.layers.then_some("--dump-instr=yes"))
+        .args(args.source_files.then_some("--dump-instr=yes"))
         .args(
             operation
                 .is_in_new_blocks()
@@ -362,11 +362,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             is_within &= each <= most;
         }
         println!();
-        if args.layers {
+        if args.source_files {
             let (with, without) = (output(folder.path(), false), output(folder.path(), true));
             let without = (!operation.is_in_new_blocks()).then_some(without);
-            let layers = layers::by_file(&with, without.as_deref(), repeat, folder.path())?;
-            print_layers(&layers, each as f64 * LAYER_PART_MIN);
+            let files =
+                source_files::instructions(&with, without.as_deref(), repeat, folder.path())?;
+            print_files(&files, each as f64 * FILE_PART_MIN);
         }
     }
     if is_within {
@@ -376,9 +377,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Prints the layers with so many instructions, and the sum of the others.
-fn print_layers(layers: &[(String, f64)], least: f64) {
-    let (shown, others) = layers.split_at(layers.partition_point(|(_, count)| *count >= least));
+/// Prints the files with so many instructions, and the sum of the others.
+fn print_files(files: &[(String, f64)], least: f64) {
+    let (shown, others) = files.split_at(files.partition_point(|(_, count)| *count >= least));
     for (name, count) in shown {
         println!("    {name:<36} {count:>8.1}");
     }

@@ -109,7 +109,11 @@ fn look_up(program: &Path, addresses: &Path) -> Result<Output, Box<dyn Error>> {
             .stdin(File::open(addresses)?)
             .output();
         match done {
-            Ok(done) => return Ok(done),
+            Ok(done) if done.status.success() => return Ok(done),
+            Ok(done) => {
+                let why = String::from_utf8_lossy(&done.stderr);
+                return Err(format!("{reader} fails: {why}").into());
+            }
             Err(error) => failed = Some(error),
         }
     }
@@ -140,6 +144,9 @@ fn files(
             files.entry(at).or_insert_with(|| file.to_owned());
         }
     }
+    if files.is_empty() {
+        return Err("this build has no debug information of the engine".into());
+    }
     Ok(files)
 }
 
@@ -147,8 +154,8 @@ fn files(
 /// in `without`. `folder` gets a file.
 ///
 /// # Errors
-/// No program that reads debug information can be started.
-pub(crate) fn by_file(
+/// No program reads the debug information, or there is none.
+pub(crate) fn instructions(
     with: &Path,
     without: Option<&Path>,
     repeat: u64,
