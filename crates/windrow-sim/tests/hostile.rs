@@ -67,6 +67,11 @@ fn restored_backups() {
 }
 
 #[test]
+fn archives() {
+    run("archive", 200);
+}
+
+#[test]
 fn batches() {
     run("batch", 300);
 }

@@ -29,9 +29,9 @@ pub(super) struct Original {
     pub(super) keys: Vec<Vec<u8>>,
     /// What the system's clock shows.
     pub(super) moment: Duration,
-    /// The objects of a store with two backups of it.
+    /// The objects of a store with two backups of it, or with its archive.
     pub(super) backups: Files,
-    /// The bytes of a batch.
+    /// The bytes of a batch; none of an archived database.
     pub(super) batch: Vec<u8>,
 }
 
@@ -56,6 +56,17 @@ pub(super) fn originals() -> &'static [Original] {
     })
 }
 
+/// Databases that are archived, and closed.
+pub(super) fn archived_originals() -> &'static [Original] {
+    static ORIGINALS: OnceLock<Vec<Original>> = OnceLock::new();
+    ORIGINALS.get_or_init(|| {
+        let names = ["tiny", "compressed", "many-runs"];
+        let all = names.iter().zip(60..);
+        all.map(|(name, seed)| archived(name, seed).expect("it can be filled"))
+            .collect()
+    })
+}
+
 /// The files of `folder`, by name.
 pub(super) fn files_of(image: &Image, folder: &str) -> Files {
     let paths = image.files().into_iter();
@@ -76,23 +87,12 @@ fn original(name: &str, seed: u64, is_closed: bool) -> Result<Original> {
     let setting = Setting::named(name).expect("the setting exists");
     let mut session = Session::new(seed, setting.clone());
     let operations = Generator::new(seed, Profile::SMALL).operations(80);
-    let keys: BTreeSet<Vec<u8>> = operations.iter().flat_map(keys_of).collect();
     session.open()?;
     for operation in &operations {
         session.apply(operation)?;
     }
     session.runtime.run_until_idle(JOBS_MAX);
-    let store = || -> Result<Backups> {
-        let vfs = Arc::new(session.disk.clone());
-        let backups = Backups::new(Arc::new(FolderStore::open(
-            Arc::<SimDisk>::clone(&vfs),
-            BACKUPS,
-        )?));
-        Ok(backups
-            .with_vfs(vfs)
-            .with_runtime(Arc::new(session.runtime.clone())))
-    };
-    session.db().backup(&store()?)?;
+    session.db().backup(&store(&session)?)?;
     let keyspace = session.db().keyspace(FIRST_KEYSPACE)?;
     let mut batch = Batch::new();
     batch.insert(&keyspace, "batch", [7; 300])?;
@@ -108,24 +108,73 @@ fn original(name: &str, seed: u64, is_closed: bool) -> Result<Original> {
     }
     keyspace.insert_with("last", "last", Durability::Buffered)?;
     drop(keyspace);
-    session.db().backup(&store()?)?;
+    session.db().backup(&store(&session)?)?;
     if is_closed {
         session.close()?;
     } else {
         session.db().persist()?;
     }
+    Ok(taken(&session, setting, &operations, batch))
+}
+
+/// A store of backups on the disk of `session`.
+fn store(session: &Session) -> Result<Backups> {
+    let vfs = Arc::new(session.disk.clone());
+    let folder = FolderStore::open(Arc::<SimDisk>::clone(&vfs), BACKUPS)?;
+    let backups = Backups::new(Arc::new(folder)).with_vfs(vfs);
+    Ok(backups.with_runtime(Arc::new(session.runtime.clone())))
+}
+
+/// What `session` has made by `operations`.
+fn taken(
+    session: &Session,
+    setting: Setting,
+    operations: &[Operation],
+    batch: Vec<u8>,
+) -> Original {
     let image = session.disk.image();
-    let moment = Duration::from_millis(session.lock_model().moment());
+    let keys: BTreeSet<Vec<u8>> = operations.iter().flat_map(keys_of).collect();
     let mut keys: Vec<Vec<u8>> = keys.into_iter().collect();
     keys.extend([&b"last"[..], b"prepared", b"batch"].map(<[u8]>::to_vec));
-    Ok(Original {
+    Original {
         setting,
         files: files_of(&image, FOLDER),
         keys,
-        moment,
+        moment: Duration::from_millis(session.lock_model().moment()),
         backups: files_of(&image, BACKUPS),
         batch,
-    })
+    }
+}
+
+/// An archive with several stretches, events of keyspaces, and a backup between them.
+fn archived(name: &str, seed: u64) -> Result<Original> {
+    let setting = Setting::named(name).expect("the setting exists");
+    let mut session = Session::new(seed, setting.clone());
+    let operations = Generator::new(seed, Profile::SMALL).operations(60);
+    session.open()?;
+    for (at, operation) in operations.iter().enumerate() {
+        session.apply(operation)?;
+        if at % 15 == 14 {
+            session.runtime.run_until_idle(JOBS_MAX);
+            session.db().archive(&store(&session)?)?;
+        }
+        if at == 37 {
+            session.db().backup(&store(&session)?)?;
+        }
+    }
+    let db = session.db();
+    let passing = db.keyspace("passing")?;
+    passing.insert("last", "of it")?;
+    passing.rename("renamed")?;
+    drop(passing);
+    db.archive(&store(&session)?)?;
+    db.drop_keyspace("renamed")?;
+    let transaction = db.transaction();
+    transaction.insert(&db.keyspace(FIRST_KEYSPACE)?, "prepared", "prepared")?;
+    transaction.prepare("prepared")?;
+    db.archive(&store(&session)?)?;
+    session.close()?;
+    Ok(taken(&session, setting, &operations, Vec::new()))
 }
 
 /// The keys that an operation writes.

@@ -7,11 +7,12 @@
 //! bounds the number of reads; whoever calls it bounds the memory.
 //!
 //! - `bytes`: numbers, checksums, changes. `logs` and `units`: the parts of files. `forge`: a whole folder. `store`: a
-//!   store of backups.
+//!   store of backups. `archive`: the changes between them.
 //! - `corpus`: the real databases.
 //!
 //! Concurrency: targets share only the corpus.
 
+mod archive;
 pub(crate) mod bytes;
 mod choices;
 mod corpus;

@@ -1,8 +1,11 @@
 //! What is done with hostile files.
 
-use super::bytes::{change, checksum};
+use super::archive::forge_archive;
+use super::bytes::{change, checksum, number};
 use super::choices::Choices;
-use super::corpus::{BACKUPS, EXTERNAL, Original, external_table, files_of, originals};
+use super::corpus::{
+    BACKUPS, EXTERNAL, Original, archived_originals, external_table, files_of, originals,
+};
 use super::forge::{Files, Forgery};
 use super::store::forge_store;
 use crate::SteppedRuntime;
@@ -12,8 +15,8 @@ use crate::settings::Setting;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use windrow::backup::{Backups, FolderStore, Purge};
+use std::time::{Duration, SystemTime};
+use windrow::backup::{Backups, FolderStore, Purge, RestoreTo};
 use windrow::inspect;
 use windrow::vfs::Vfs as _;
 use windrow::{
@@ -51,7 +54,7 @@ pub struct Seen {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target {
         name: "database",
         run: database,
@@ -71,6 +74,10 @@ pub const TARGETS: [Target; 6] = [
     Target {
         name: "restore",
         run: restore,
+    },
+    Target {
+        name: "archive",
+        run: archive,
     },
     Target {
         name: "batch",
@@ -142,24 +149,39 @@ struct Place {
 impl Place {
     fn new(folder: &str, files: &Files, moment: Duration) -> Self {
         let disk = SimDisk::new();
-        disk.create_dir_all(Path::new(folder))
-            .expect("a disk works");
         let bytes = files.values().map(|content| content.len() as u64).sum();
-        disk.edit(|image| {
+        let runtime = SteppedRuntime::new(1);
+        runtime.set_unix_time(moment);
+        let last = READS_MAX + 4 * bytes;
+        disk.set_faults([Fault::io(OperationKind::Read, last).from_then_on()]);
+        let place = Self {
+            disk,
+            runtime,
+            bytes,
+        };
+        place.put(folder, files);
+        place
+    }
+
+    /// Puts `files` into a new folder.
+    fn put(&self, folder: &str, files: &Files) {
+        let created = self.disk.create_dir_all(Path::new(folder));
+        created.expect("a disk works");
+        self.disk.edit(|image| {
             for (name, content) in files {
                 let path = Path::new(folder).join(name);
                 image.write(&path, content).expect("the folder exists");
             }
         });
-        let runtime = SteppedRuntime::new(1);
-        runtime.set_unix_time(moment);
-        let last = READS_MAX + 4 * bytes;
-        disk.set_faults([Fault::io(OperationKind::Read, last).from_then_on()]);
-        Self {
-            disk,
-            runtime,
-            bytes,
-        }
+    }
+
+    /// The folder of backups.
+    fn backups(&self) -> Backups {
+        let vfs = Arc::new(self.disk.clone());
+        let folder = FolderStore::open(Arc::<SimDisk>::clone(&vfs), BACKUPS);
+        let backups = Backups::new(Arc::new(folder.expect("the folder exists")));
+        let backups = backups.with_vfs(vfs);
+        backups.with_runtime(Arc::new(self.runtime.clone()))
     }
 
     fn seen(&self, is_accepted: bool) -> Seen {
@@ -335,16 +357,17 @@ fn restore(bytes: &[u8]) -> Seen {
     let mut store = original.backups.clone();
     forge_store(&mut store, &original.keys, &mut choices);
     let place = Place::new(BACKUPS, &store, original.moment);
-    let vfs = Arc::new(place.disk.clone());
-    let folder =
-        FolderStore::open(Arc::<SimDisk>::clone(&vfs), BACKUPS).expect("the folder exists");
-    let backups = Backups::new(Arc::new(folder));
-    let backups = backups
-        .with_vfs(vfs)
-        .with_runtime(Arc::new(place.runtime.clone()));
+    let backups = place.backups();
     accepted(backups.list());
     accepted(backups.verify(None));
     let is_restored = accepted(backups.restore(2, NEW)).is_some();
+    use_restored(&place, original, is_restored);
+    accepted(backups.purge(Purge::KeepNewest(1)));
+    place.seen(is_restored)
+}
+
+/// Checks that a restore has written nothing outside of its folder, and uses what it has made.
+fn use_restored(place: &Place, original: &Original, is_restored: bool) {
     let outside = files_of(&place.disk.image(), "/data");
     assert!(
         outside.is_empty(),
@@ -357,6 +380,47 @@ fn restore(bytes: &[u8]) -> Seen {
             write(&db, &place.runtime);
         }
     }
+}
+
+/// Lists, checks, shows and restores the states of a forged archive, and goes on with it.
+fn archive(bytes: &[u8]) -> Seen {
+    let mut choices = Choices::new(bytes);
+    let originals = archived_originals();
+    let original = &originals[choices.below(originals.len())];
+    let mut store = original.backups.clone();
+    forge_archive(&mut store, &original.keys, &mut choices);
+    let place = Place::new(BACKUPS, &store, original.moment);
+    let backups = place.backups();
+    accepted(backups.list());
+    accepted(backups.verify(None));
+    for (name, content) in &store {
+        if !name.ends_with(".piece") && original.backups.get(name) != Some(content) {
+            let path = Path::new(BACKUPS).join(name);
+            accepted(inspect::dump(&place.disk, &path, &mut io::sink()));
+        }
+    }
+    let reachable = accepted(backups.reachable());
+    let states = reachable.map_or(Vec::new(), |reachable| reachable.states);
+    let ends = states.iter().flat_map(|states| &states.sequences);
+    let ends: Vec<u64> = ends.map(|sequences| *sequences.end()).collect();
+    let to = match choices.below(4) {
+        0 => RestoreTo::Time(SystemTime::UNIX_EPOCH + original.moment),
+        1 => RestoreTo::Sequence(number(&mut choices)),
+        _ => RestoreTo::Sequence(choices.pick(&ends).copied().unwrap_or(1)),
+    };
+    let from = choices
+        .is_one_in(3)
+        .then(|| 1 + u64::from(choices.byte() % 3));
+    let is_restored = accepted(backups.restore_to(to, from, NEW)).is_some();
+    use_restored(&place, original, is_restored);
+    place.put(FOLDER, &original.files);
+    let options = original.setting.on(&place.disk, &place.runtime);
+    let db = Db::open(FOLDER, options).expect("the database is not forged");
+    let keyspace = db.keyspace(crate::history::FIRST_KEYSPACE);
+    try_write(keyspace.and_then(|keyspace| keyspace.insert("last", "last")));
+    accepted(db.archive(&backups));
+    accepted(db.backup(&backups));
+    db.close().expect("the database is not forged");
     accepted(backups.purge(Purge::KeepNewest(1)));
     place.seen(is_restored)
 }
