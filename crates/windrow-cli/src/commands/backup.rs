@@ -36,8 +36,8 @@ pub(crate) struct RateArgs {
 #[command(after_help = "\
 The first backup copies all files. Each later one copies what no backup in the folder has yet. If the \
 command is interrupted, there is no backup, and the next one continues with the files that are copied. Each \
-database has a folder of backups of its own. The command opens the database, so no other process may have \
-it open; a program makes backups of its own database by Db::backup while it writes.
+database has a folder of backups of its own. Another process may write to the database meanwhile; a program \
+makes backups of its own database by Db::backup.
 
 Examples:
   windrow backup shop.db /mnt/backups/shop

@@ -1,7 +1,8 @@
 //! Range tombstones: deletions of all keys from a start to before an end.
 //!
 //! A range tombstone with sequence number T states a fact: every entry of its keyspace with a key in the range and a
-//! sequence number below T is deleted. So it may be applied to any entry, wherever both are stored.
+//! sequence number below T is deleted. So a job may apply it to any entry, wherever both are stored; reads demand
+//! the order of the runs (I1 of `read/coverage.rs`).
 //!
 //! A [`RangeTombstones`] answers which of many range tombstones cover a key. It is a segment tree: the starts and ends
 //! divide the keys into pieces, one leaf each, and a tombstone stands at the O(log n) nodes that make up its range. A

@@ -156,7 +156,7 @@ impl Coverage {
     }
 
     /// All visible entries of `key` below this sequence number are deleted; 0 if no range tombstone covers it.
-    pub(super) fn floor(&mut self, key: &[u8]) -> Result<SequenceNumber> {
+    fn floor(&mut self, key: &[u8]) -> Result<SequenceNumber> {
         let hole = &mut self.hole;
         for (position, source) in &mut self.sources {
             let floor = source.newest(key, self.sequence, |range| {

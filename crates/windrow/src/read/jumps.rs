@@ -29,7 +29,7 @@ enum State {
     None,
     /// The last jump has led to the noted entry.
     Landed,
-    /// With an error of this kind.
+    /// A move has failed with an error of this kind.
     Failed(ErrorKind),
 }
 
@@ -37,7 +37,7 @@ impl Jumps {
     /// Begins a seek or a turn.
     ///
     /// # Errors
-    /// That of an earlier move.
+    /// One of the kind of that of an earlier move.
     pub(super) fn begin(&mut self) -> Result<()> {
         self.refuse_after_error()?;
         self.state = State::None;
@@ -45,7 +45,7 @@ impl Jumps {
     }
 
     /// # Errors
-    /// That of an earlier move.
+    /// One of the kind of that of an earlier move.
     pub(super) fn refuse_after_error(&self) -> Result<()> {
         match self.state {
             State::Failed(kind) => Err(iteration_failed(kind)),
