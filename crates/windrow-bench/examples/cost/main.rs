@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Parser, ValueEnum};
+use source_files::Counted;
 use windrow::{Db, Keyspace, KeyspaceOptions, Options};
 use windrow_bench::{DataSet, ValueSizes};
 
@@ -263,28 +264,25 @@ fn fill(keyspace: &Keyspace, data: &DataSet) -> windrow::Result<Vec<Vec<u8>>> {
     Ok(keys)
 }
 
-/// Where callgrind writes its counts.
-fn output(folder: &Path, is_idle: bool) -> PathBuf {
-    folder.join(if is_idle { "without.out" } else { "with.out" })
-}
-
-/// The total that callgrind gives for `repeat` operations.
+/// What callgrind counts of `repeat` operations.
 fn count(
     args: &Args,
     folder: &Path,
     operation: Operation,
     repeat: u64,
     is_idle: bool,
-) -> Result<u64, Box<dyn Error>> {
+) -> Result<Counted, Box<dyn Error>> {
     let name = operation
         .to_possible_value()
         .ok_or("an operation without a name")?;
-    let output = output(folder, is_idle);
-    let kept = args.keep.as_ref().unwrap_or(&output);
+    let output = match &args.keep {
+        Some(kept) => kept.clone(),
+        None => folder.join(if is_idle { "without.out" } else { "with.out" }),
+    };
     let done = Command::new("valgrind")
         .arg("--tool=callgrind")
-        .arg(format!("--callgrind-out-file={}", kept.display()))
-        .args(args.source_files.then_some("--dump-instr=yes"))
+        .arg(format!("--callgrind-out-file={}", output.display()))
+        .args(source_files::FORM.iter().filter(|_| args.source_files))
         .args(
             operation
                 .is_in_new_blocks()
@@ -307,7 +305,8 @@ fn count(
     let total = text
         .lines()
         .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    total.ok_or_else(|| format!("valgrind reports no total:\n{text}").into())
+    let total = total.ok_or_else(|| format!("valgrind reports no total:\n{text}"))?;
+    Ok(Counted { total, output })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -349,13 +348,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             _ => args.repeat,
         };
-        let without = if operation.is_in_new_blocks() {
-            0
-        } else {
-            count(&args, folder.path(), operation, repeat, true)?
-        };
-        let with = count(&args, folder.path(), operation, repeat, false)?;
-        let each = with.saturating_sub(without) / repeat;
+        let count = |is_idle| count(&args, folder.path(), operation, repeat, is_idle);
+        let without = (!operation.is_in_new_blocks()).then(|| count(true));
+        let without = without.transpose()?;
+        let with = count(false)?;
+        let others = without.as_ref().map_or(0, |without| without.total);
+        let each = with.total.saturating_sub(others) / repeat;
         print!("{:<14} {each:>12}", format!("{operation:?}"));
         if let (true, Some(most)) = (args.check, budget(operation)) {
             print!(" of at most {most}");
@@ -363,10 +361,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!();
         if args.source_files {
-            let (with, without) = (output(folder.path(), false), output(folder.path(), true));
-            let without = (!operation.is_in_new_blocks()).then_some(without);
-            let files =
-                source_files::instructions(&with, without.as_deref(), repeat, folder.path())?;
+            let files = source_files::instructions(&with, without.as_ref(), repeat, folder.path())?;
             print_files(&files, each as f64 * FILE_PART_MIN);
         }
     }

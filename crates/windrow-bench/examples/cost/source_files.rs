@@ -14,7 +14,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What paths of the engine's files contain.
@@ -26,60 +26,35 @@ const READERS: [&str; 2] = ["llvm-addr2line", "addr2line"];
 /// Counts of instructions by program or library, and address, each with its function.
 type Counts = HashMap<(String, u64), (String, i64)>;
 
-/// The part of a line of callgrind behind `key`: a number that stands for a name, and the name where it is new.
-fn numbered<'l>(line: &'l str, key: &str) -> Option<(&'l str, Option<&'l str>)> {
-    let (number, name) = line.strip_prefix(key)?.split_once(')')?;
-    let name = name.trim_start();
-    Some((number, (!name.is_empty()).then_some(name)))
-}
+/// What callgrind must be told, so that each line says all.
+pub(crate) const FORM: [&str; 3] = [
+    "--dump-instr=yes",
+    "--compress-pos=no",
+    "--compress-strings=no",
+];
 
-/// An address, or its distance from the `last` one.
-fn address(field: &str, last: u64) -> Option<u64> {
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    match field.as_bytes().first()? {
-        b'*' => Some(last),
-        b'+' => last.checked_add(number(&field[1..])?),
-        b'-' => last.checked_sub(number(&field[1..])?),
-        _ => number(field),
-    }
-}
-
-/// Reads what callgrind has written with `--dump-instr=yes`.
+/// Reads what callgrind has written in this [form](FORM).
 fn read(path: &Path) -> io::Result<Counts> {
     let text = fs::read(path)?;
     let text = String::from_utf8_lossy(&text);
-    let (mut functions, mut objects) = (HashMap::new(), HashMap::new());
     let (mut function, mut object) = ("", "");
     let mut counts = Counts::new();
-    let (mut last, mut is_call) = (0, false);
+    let mut is_call = false;
     for line in text.lines() {
-        let called = numbered(line, "cfn=(").or_else(|| numbered(line, "fn=("));
-        let of = numbered(line, "cob=(").or_else(|| numbered(line, "ob=("));
-        if let Some((number, name)) = called {
-            let name = *functions.entry(number).or_insert(name.unwrap_or_default());
-            if line.starts_with("fn") {
-                function = name;
-            }
-        } else if let Some((number, name)) = of {
-            let name = *objects.entry(number).or_insert(name.unwrap_or_default());
-            if line.starts_with("ob") {
-                object = name;
-            }
+        if let Some(name) = line.strip_prefix("fn=") {
+            function = name;
+        } else if let Some(name) = line.strip_prefix("ob=") {
+            object = name;
         } else if line.starts_with("calls=") {
             is_call = true;
-        } else {
-            let mut fields = line.split_ascii_whitespace();
-            let Some(at) = fields.next().and_then(|field| address(field, last)) else {
+        } else if let Some(digits) = line.strip_prefix("0x") {
+            // The address, the line of the source, the count.
+            let mut fields = digits.split_ascii_whitespace();
+            let at = fields.next().map(|at| u64::from_str_radix(at, 16));
+            let count = fields.nth(1).map(str::parse::<i64>);
+            let (Some(Ok(at)), Some(Ok(count))) = (at, count) else {
                 continue;
             };
-            let count = fields.nth(1).and_then(|count| count.parse::<i64>().ok());
-            let Some(count) = count else {
-                continue;
-            };
-            last = at;
             // What a call costs is counted in the called function.
             if !std::mem::take(&mut is_call) {
                 let key = (object.to_owned(), at);
@@ -90,13 +65,15 @@ fn read(path: &Path) -> io::Result<Counts> {
     Ok(counts)
 }
 
-/// The crate or the library of a function.
+/// The crate of a function, or the library that is its `object`.
 fn library(object: &str, function: &str, program: &Path) -> String {
-    if Path::new(object) == program {
+    let object = Path::new(object);
+    if object == program {
         let name = function.trim_start_matches('<');
         return name.split("::").next().unwrap_or(name).to_owned();
     }
-    function.to_owned()
+    let name = object.file_name().unwrap_or(object.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 /// Asks for the functions at these addresses of `program`.
@@ -150,21 +127,38 @@ fn files(
     Ok(files)
 }
 
-/// The instructions of one of `repeat` operations in each source file, most first: what callgrind has counted in `with`, and not
-/// in `without`. `folder` gets a file.
+/// What callgrind has counted.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    /// All instructions.
+    pub(crate) total: u64,
+    /// Its file, in the [form](FORM) that names places.
+    pub(crate) output: PathBuf,
+}
+
+/// The instructions of one of `repeat` operations in each source file, most first: those of `with` that are not in
+/// `without`. `folder` gets a file.
 ///
 /// # Errors
-/// No program reads the debug information, or there is none.
+/// No program reads the debug information, or there is none; the parts are not the whole.
 pub(crate) fn instructions(
-    with: &Path,
-    without: Option<&Path>,
+    with: &Counted,
+    without: Option<&Counted>,
     repeat: u64,
     folder: &Path,
 ) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
-    let mut counts = read(with)?;
-    for (key, (function, count)) in without.map(read).transpose()?.unwrap_or_default() {
-        counts.entry(key).or_insert((function, 0)).1 -= count;
+    let mut counts = read(&with.output)?;
+    let mut total = i64::try_from(with.total)?;
+    if let Some(without) = without {
+        for (key, (function, count)) in read(&without.output)? {
+            counts.entry(key).or_insert((function, 0)).1 -= count;
+        }
+        total -= i64::try_from(without.total)?;
+    }
+    let sum: i64 = counts.values().map(|(_, count)| count).sum();
+    if sum != total {
+        return Err(format!("the places have {sum} instructions of {total}").into());
     }
     let own = counts
         .keys()

@@ -182,25 +182,32 @@ fn entries_that_lead_back_into_a_deleted_range_are_refused() {
 fn operands_with_the_number_of_no_write_end_a_chain() {
     let with_operator =
         |disk: &SimDisk| options(disk).with_merge_operator("k", Arc::new(Append::new(*b",")));
-    let disk = SimDisk::new();
-    let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
-    let keyspace = db.keyspace("k").unwrap();
-    keyspace.merge("key", "a").unwrap();
-    keyspace.merge("key", "b").unwrap();
-    db.flush().unwrap();
-    let mut files = files_of(&disk.end_process().image(), FOLDER);
-    let (name, number) = only_file(&files, "table");
-    let bytes = files.get_mut(&name).unwrap();
-    let units = table_units(number, bytes).into_iter();
-    let mut blocks = units.filter(|unit| unit.kind == UnitKind::DataBlock);
-    let block = blocks.next().unwrap();
-    // The base of the block: its entries have the numbers 1 and 0 now.
-    bytes[block.covered.start + BASE_OFFSET..][..7].fill(0);
-    block.seal(bytes);
-    let disk = disk_with(&files);
-    let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
-    let keyspace = db.keyspace("k").unwrap();
-    assert_eq!(keyspace.get("key").unwrap().as_deref(), Some(&b"a,b"[..]));
+    for (operands, folded) in [(&["a"][..], &b"a"[..]), (&["a", "b"], b"a,b")] {
+        let disk = SimDisk::new();
+        let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        let mut snapshots = Vec::new();
+        for operand in operands {
+            keyspace.merge("key", operand).unwrap();
+            // A flush folds the operands that no snapshot keeps apart.
+            snapshots.push(db.snapshot());
+        }
+        db.flush().unwrap();
+        drop(snapshots);
+        let mut files = files_of(&disk.end_process().image(), FOLDER);
+        let (name, number) = only_file(&files, "table");
+        let bytes = files.get_mut(&name).unwrap();
+        let units = table_units(number, bytes).into_iter();
+        let mut blocks = units.filter(|unit| unit.kind == UnitKind::DataBlock);
+        let block = blocks.next().unwrap();
+        // The base of the block: the oldest of its entries has the number 0 now.
+        bytes[block.covered.start + BASE_OFFSET..][..7].fill(0);
+        block.seal(bytes);
+        let disk = disk_with(&files);
+        let db = Db::open(FOLDER, with_operator(&disk)).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        assert_eq!(keyspace.get("key").unwrap().as_deref(), Some(folded));
+    }
 }
 
 /// The offset in a data block of its base.
