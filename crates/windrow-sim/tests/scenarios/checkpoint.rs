@@ -231,6 +231,43 @@ fn a_crash_leaves_all_of_a_checkpoint_or_none_that_opens() {
     }
 }
 
+/// The logs are synced before they are copied. A source that has lost what its copy holds would go on in another way.
+#[test]
+fn what_a_checkpoint_holds_its_source_does_not_lose() {
+    for can_link in [true, false] {
+        let disk = SimDisk::new();
+        disk.set_can_link(can_link);
+        let db = open(&disk, FOLDER).unwrap();
+        write(&db, 0..300);
+        db.persist().unwrap();
+        write(&db, 300..303);
+        let (expected, sequence) = (contents(&db), db.stats().sequence);
+        let durable = open(&disk.crash(CrashPolicy::DropUnsynced), FOLDER).unwrap();
+        assert!(durable.stats().sequence < sequence);
+        let points = observe(&disk, |event, image| (event.clone(), image.clone()));
+        db.checkpoint(COPY).unwrap();
+        disk.stop_observing();
+        let mut complete = 0;
+        for (event, image) in points.try_iter() {
+            let policies = [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll];
+            let random = (0..6).map(|seed| CrashPolicy::Random(event.index * 8 + seed));
+            for policy in policies.into_iter().chain(random) {
+                let disk = SimDisk::from_image(image.crash(policy));
+                let Ok(copy) = open(&disk, COPY) else {
+                    continue;
+                };
+                complete += 1;
+                let source = open(&disk, FOLDER).unwrap();
+                for db in [&copy, &source] {
+                    assert!(db.stats().sequence >= sequence, "after {event:?}");
+                    assert!(contents(db) == expected, "after {event:?}");
+                }
+            }
+        }
+        assert!(complete > 7, "{complete}");
+    }
+}
+
 #[test]
 fn a_failed_checkpoint_leaves_the_source_unchanged_and_can_be_repeated() {
     for kind in OperationKind::ALL {
