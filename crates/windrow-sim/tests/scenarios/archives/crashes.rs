@@ -67,6 +67,44 @@ fn a_crash_leaves_an_archive_that_goes_on() {
     check_states(&disk, &backups, &states);
 }
 
+/// The logs are synced before they are read. A database that has lost what its archive holds would go on in another way.
+#[test]
+fn what_an_archive_holds_its_database_does_not_lose() {
+    let start = start();
+    // The first archiving makes a backup, the second one writes a stretch.
+    for rounds in [11..13, 24..26] {
+        for round in rounds {
+            step(&start.db, round).unwrap();
+        }
+        let (expected, number) = (contents(&start.db), sequence(&start.db));
+        let durable = start.disk.crash(CrashPolicy::DropUnsynced);
+        let durable = open(&durable, &SteppedRuntime::new(2), FOLDER).unwrap();
+        assert!(sequence(&durable) < number);
+        let seen = steps(&start.disk, || {
+            let archived = start.db.archive(&start.backups).unwrap();
+            assert_eq!(archived.sequence, number);
+        });
+        let mut with = 0;
+        for (event, image) in &seen {
+            for policy in policies(event) {
+                let disk = SimDisk::from_image(image.crash(policy));
+                let runtime = SteppedRuntime::new(2);
+                let backups = backups(&disk, &runtime).unwrap();
+                let reachable = backups.reachable().unwrap();
+                let ranges = reachable.states.iter().flat_map(|it| &it.sequences);
+                if ranges.map(|range| *range.end()).max() < Some(number) {
+                    continue;
+                }
+                with += 1;
+                let db = open(&disk, &runtime, FOLDER).unwrap();
+                assert!(sequence(&db) >= number, "after {event:?}");
+                assert!(contents(&db) == expected, "after {event:?}");
+            }
+        }
+        assert!(with > 5, "{with}");
+    }
+}
+
 /// A process ends after it has renamed the description of a stretch, whose name is not durable yet. The next one finds it.
 #[test]
 fn what_an_ended_process_has_archived_is_durable_before_it_is_acknowledged() {

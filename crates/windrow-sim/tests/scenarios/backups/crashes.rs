@@ -95,6 +95,37 @@ fn a_crash_leaves_all_of_a_backup_or_none() {
     assert_eq!(numbers(&backups), [1, 2, 3]);
 }
 
+/// The logs are synced before they are copied. A database that has lost what its backup holds would go on in another way.
+#[test]
+fn what_a_backup_holds_its_database_does_not_lose() {
+    let start = start();
+    write(&start.db, 200..203, 0);
+    let (expected, sequence) = (contents(&start.db), start.db.stats().sequence);
+    let durable = start.disk.crash(CrashPolicy::DropUnsynced);
+    let durable = open(&durable, &SteppedRuntime::new(2), FOLDER).unwrap();
+    assert!(durable.stats().sequence < sequence);
+    let steps = steps(&start.disk, || {
+        let made = start.db.backup(&start.backups).unwrap();
+        assert_eq!(made.sequence, sequence);
+    });
+    let mut with = 0;
+    for (event, image) in &steps {
+        for policy in policies(event) {
+            let disk = SimDisk::from_image(image.crash(policy));
+            let runtime = SteppedRuntime::new(2);
+            let backups = backups(&disk, &runtime).unwrap();
+            if !numbers(&backups).contains(&3) {
+                continue;
+            }
+            with += 1;
+            let db = open(&disk, &runtime, FOLDER).unwrap();
+            assert!(db.stats().sequence >= sequence, "after {event:?}");
+            assert!(contents(&db) == expected, "after {event:?}");
+        }
+    }
+    assert!(with > 5, "{with}");
+}
+
 /// A process ends after it has renamed an object. The next one finds the object, which is not durable yet.
 #[test]
 fn what_an_ended_process_has_left_is_durable_before_a_backup_relies_on_it() {
