@@ -1,7 +1,7 @@
-//! The power fails after each operation of an archiving and of a restore to a state between backups.
+//! The power fails after each operation of an archiving, of a purge, and of a restore to a state between backups.
 
 use windrow::ErrorKind;
-use windrow::backup::RestoreTo;
+use windrow::backup::{Purge, RestoreTo};
 use windrow_sim::disk::OperationKind;
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -151,6 +151,36 @@ fn what_an_ended_process_has_archived_is_durable_before_it_is_acknowledged() {
         }
     }
     assert_eq!(ended, 2);
+}
+
+#[test]
+fn a_crash_during_a_purge_leaves_no_stretch_without_its_pieces() {
+    let start = start();
+    begin(&start);
+    start.db.backup(&start.backups).unwrap();
+    let states = history(&start.db, &start.backups, 14..21, 7);
+    let (&number, state) = states.last_key_value().unwrap();
+    let newest = States::from([(number, state.clone())]);
+    let purge = Purge::KeepNewest(1);
+    let seen = steps(&start.disk, || {
+        let purged = start.backups.purge(purge).unwrap();
+        assert!(purged.stretches > 1 && purged.pieces > 1, "{purged:?}");
+    });
+    // The manifest, the stretches, the pieces.
+    assert_eq!(count_syncs(&seen), 3);
+    let left = files(&start.disk, BACKUPS);
+    for (event, image) in &seen {
+        for policy in policies(event) {
+            let disk = SimDisk::from_image(image.crash(policy));
+            let backups = backups(&disk, &SteppedRuntime::new(2)).unwrap();
+            let check = backups.verify(None).unwrap();
+            assert!(check.is_sound(), "{check:?} after {event:?}");
+            check_states(&disk, &backups, &newest);
+            // The next purge does the rest.
+            backups.purge(purge).unwrap();
+            assert_eq!(files(&disk, BACKUPS), left);
+        }
+    }
 }
 
 #[test]
