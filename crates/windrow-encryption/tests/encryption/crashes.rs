@@ -1,11 +1,13 @@
 //! Power failures under an encrypted database, and what nonces do through them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
+use windrow::vfs::{OpenMode, Vfs, write_all_at};
 use windrow::{Batch, Db, Durability};
 use windrow_sim::{CrashPolicy, Random, SimDisk};
 
-use crate::{encrypted, open, raw_files, value};
+use crate::{FOLDER, encrypted, open, raw_files, value};
 
 /// What the keyspace holds after each step, and the steps that are durable.
 #[derive(Default)]
@@ -125,5 +127,36 @@ fn no_nonce_is_used_twice() {
         disk = disk.crash(CrashPolicy::Random(random.below(1 << 40)));
     }
     assert!(seen.len() > 1000, "{}", seen.len());
+    assert!(seen.values().all(|contents| contents.len() == 1));
+}
+
+/// Power failures take away what was appended, and each process appends other bytes there. It does not know the nonces of those
+/// before it, and their sectors may be in a copy of the disk.
+#[test]
+fn what_is_appended_again_after_a_power_failure_has_other_nonces() {
+    let disk = SimDisk::new();
+    let vfs = encrypted(&disk);
+    let path = Path::new(FOLDER).join("file");
+    vfs.create_dir_all(Path::new(FOLDER)).unwrap();
+    let file = vfs.create(&path).unwrap();
+    write_all_at(&*file, &[0; 700], 0).unwrap();
+    file.sync_data().unwrap();
+    vfs.sync_dir(Path::new(FOLDER)).unwrap();
+
+    let mut seen = BTreeMap::<Vec<u8>, BTreeSet<Vec<u8>>>::new();
+    for life in 1..6_u8 {
+        let disk = disk.crash(CrashPolicy::DropUnsynced);
+        let file = encrypted(&disk).open(&path, OpenMode::ReadWrite).unwrap();
+        for part in 0..4_u64 {
+            write_all_at(&*file, &[life; 300], 700 + 300 * part).unwrap();
+            for (_, bytes) in raw_files(&disk) {
+                for sector in bytes.chunks_exact(512).skip(1) {
+                    let contents = seen.entry(sector[..12].to_vec());
+                    contents.or_default().insert(sector.to_vec());
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 20, "{}", seen.len());
     assert!(seen.values().all(|contents| contents.len() == 1));
 }
