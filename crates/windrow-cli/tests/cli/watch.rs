@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use windrow::{Db, Options, inspect};
+use windrow::{Db, Event, Options, StallCause, inspect};
 
 use crate::common::{code, done, json, objects, problem, windrow};
 
@@ -60,6 +62,86 @@ fn top_shows_what_the_process_that_writes_does() {
     assert!(done(&shown).contains("no process writes its statistics"));
     assert!(!done(&shown).contains("gets"));
     assert_eq!(code(&windrow(&folder, &["top", "missing"])), 1);
+}
+
+/// A database whose next flush does not go on while `is_held`.
+fn held(folder: &TempDir, is_held: &Arc<AtomicBool>) -> Db {
+    let is_held = Arc::clone(is_held);
+    let listener = move |event: &Event| {
+        let start = Instant::now();
+        while matches!(event, Event::FlushBegan { .. })
+            && is_held.load(Ordering::Acquire)
+            && start.elapsed() < Duration::from_secs(60)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let mut options = Options::default();
+    // The other thread writes the status meanwhile.
+    options.background_threads = 2;
+    options.keyspace.memtable_bytes = 64 << 10;
+    (options.keyspace.medium_from, options.keyspace.large_from) = (1500, 1500);
+    // No garbage is collected.
+    options.keyspace.max_space_amp = f64::INFINITY;
+    let options = options.with_listener(Arc::new(listener));
+    Db::open(folder.path().join("db"), options).unwrap()
+}
+
+#[test]
+fn top_shows_values_memory_a_job_and_a_stall() {
+    let folder = TempDir::new().unwrap();
+    let is_held = Arc::new(AtomicBool::new(false));
+    let db = held(&folder, &is_held);
+    let keyspace = db.keyspace("default").unwrap();
+    for version in 0..3_u8 {
+        keyspace.insert("large", [version; 2000]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let logs = db.stats().keyspaces[0].value_logs;
+    assert!(
+        logs.files == 1 && logs.garbage_bytes >= 4000 && logs.live_bytes >= 2000,
+        "{logs:?}"
+    );
+    is_held.store(true, Ordering::Release);
+    let mut written = 0_u32;
+    while db.stats().stall_count() == 0 {
+        assert!(written < 1000, "no writer waits for the flush");
+        keyspace.insert(written.to_be_bytes(), [7; 1000]).unwrap();
+        written += 1;
+    }
+    let stats = db.stats();
+    let mut stalls = stats.stalls.iter();
+    let stall = stalls.find(|it| it.cause == StallCause::Memtables).unwrap();
+    assert_eq!(stall.delays + stall.stops, stats.stall_count());
+
+    let kib = |bytes: u64| format!("{:.2} KiB", bytes as f64 / 1024.0);
+    let garbage = kib(logs.garbage_bytes);
+    let parts = [
+        format!("  1 value log: {}, {garbage} garbage", kib(logs.bytes)),
+        "  flush of default to level 0, for ".to_owned(),
+        format!(
+            "  memtables: {} delays, {} stops, ",
+            stall.delays, stall.stops
+        ),
+        " of 512.0 MiB".to_owned(),
+        format!("  {:<20}{:>12}", "writes", "-"),
+    ];
+    let numbers = || json(&windrow(&folder, &["top", "db", "--json"]));
+    let start = Instant::now();
+    // The process writes its status once a second.
+    while numbers()["counters"]["writes"] != 3 + written {
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+    let shown = windrow(&folder, &["top", "db", "--once"]);
+    let shown = done(&shown);
+    for part in &parts {
+        assert!(shown.contains(part), "{part} in\n{shown}");
+    }
+    assert_eq!(numbers()["jobs"], 1);
+    is_held.store(false, Ordering::Release);
+    drop(keyspace);
+    db.close().unwrap();
 }
 
 /// `serve` until it is dropped.
