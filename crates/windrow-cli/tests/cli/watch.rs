@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use windrow::{Db, Event, Options, StallCause, inspect};
+use windrow::{Db, Event, FilterAllocation, Options, StallCause, inspect};
 
-use crate::common::{code, done, json, objects, problem, windrow};
+use crate::common::{code, done, json, objects, problem, run, text, windrow};
 
 /// A database that this process writes, with a status.
 fn written(folder: &TempDir) -> Db {
@@ -268,6 +268,12 @@ fn serve_refuses_what_it_cannot_do() {
     );
 }
 
+/// What `explain` says of a get under `--json`, whether the key is found or not.
+fn explained(path: &str, key: &str) -> Value {
+    let output = run(&["explain", path, key, "--json"]);
+    serde_json::from_str(text(&output)).unwrap()
+}
+
 #[test]
 fn explain_shows_the_path_of_a_read() {
     let folder = TempDir::new().unwrap();
@@ -297,8 +303,11 @@ fn explain_shows_the_path_of_a_read() {
     assert_eq!(table["block_reads"], 1);
     assert!(table["nanos"].as_u64() > Some(0));
 
-    // The filter or the memtable says no.
-    assert_eq!(code(&windrow(&folder, &["explain", "db", "cherry"])), 1);
+    // The memtable says no, and no table is asked.
+    let how = explained(path, "cherry");
+    assert_eq!(how["is_found"], false);
+    assert_eq!(how["steps"].as_array().map(Vec::len), Some(1));
+    assert_eq!(how["steps"][0]["answer"], "tombstone");
     let absent = windrow(&folder, &["explain", "db", "blackberry"]);
     assert_eq!(code(&absent), 1);
     let missing = windrow(&folder, &["explain", "db", "zebra"]);
@@ -308,6 +317,7 @@ fn explain_shows_the_path_of_a_read() {
         "{missing}"
     );
     let deleted = windrow(&folder, &["explain", "db", "cherry"]);
+    assert_eq!(code(&deleted), 1);
     assert!(
         String::from_utf8(deleted.stdout)
             .unwrap()
@@ -332,4 +342,107 @@ fn explain_shows_the_path_of_a_read() {
         code(&windrow(&folder, &["explain", "db", "c", "--seek"])),
         1
     );
+}
+
+/// A database with the keys `key00` to `key19` in one table, and three newer runs of level 0 over their range.
+fn with_runs(folder: &TempDir) {
+    let mut options = Options::default();
+    // No compaction merges them.
+    options.keyspace.level0_runs = 64;
+    options.keyspace.filter_allocation = FilterAllocation::Uniform;
+    let db = Db::open(folder.path().join("db"), options).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    for number in 0..20 {
+        keyspace.insert(format!("key{number:02}"), "old").unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    // Each run begins before the older ones.
+    for first in ["a3", "a2", "a1"] {
+        keyspace.insert(first, "new").unwrap();
+        keyspace.insert("z", "new").unwrap();
+        db.flush().unwrap();
+    }
+    drop(keyspace);
+    db.close().unwrap();
+}
+
+/// The cells of each row of a table, with single blanks between them.
+fn rows(shown: &str) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    shown.lines().map(words).collect()
+}
+
+#[test]
+fn explain_shows_runs_filters_and_blocks() {
+    let folder = TempDir::new().unwrap();
+    with_runs(&folder);
+    let path = folder.path().join("db");
+    let path = path.to_str().unwrap();
+    let tables = |how: &Value| -> Vec<Value> {
+        let steps = how["steps"].as_array().unwrap().iter();
+        let tables = steps.filter(|step| step["source"]["table"].is_object());
+        tables.cloned().collect()
+    };
+    let excludes = |step: &Value| step["filter_rejects"] == 1;
+
+    // A key that is in the oldest table. Few filters pass a key that they do not have.
+    let mut keys = (0..20).map(|number| format!("key{number:02}"));
+    let (key, found) = keys
+        .find_map(|key| {
+            let steps = tables(&explained(path, &key));
+            steps[..3].iter().all(excludes).then_some((key, steps))
+        })
+        .unwrap();
+    assert_eq!(found.len(), 4);
+    let file = |step: &Value| step["source"]["table"]["file"].as_u64().unwrap();
+    assert!(found.iter().rev().map(file).is_sorted());
+    let shown = windrow(&folder, &["explain", "db", &key]);
+    let shown = rows(done(&shown));
+    let mut rows_left = shown.iter();
+    for step in &found[..3] {
+        assert_eq!(step["source"]["table"]["level"], 0);
+        assert_eq!(step["answer"], "nothing");
+        assert_eq!(
+            (&step["filter_probes"], &step["block_reads"]),
+            (&1.into(), &0.into())
+        );
+        let row = format!("level 0: table {:06}, 1 segment - 1 1 ", file(step));
+        let line = rows_left.find(|line| line.contains(&row));
+        let line = line.unwrap_or_else(|| panic!("{row} in {shown:?}"));
+        // One filter was probed and has excluded the key. There are no blocks: the time, its unit and the border follow.
+        let rest = line.split(&row).nth(1).unwrap();
+        assert_eq!(rest.split(' ').count(), 3, "{line}");
+    }
+    let last = &found[3];
+    assert_eq!(last["answer"]["value"], 3);
+    assert_eq!(
+        (&last["filter_probes"], &last["filter_rejects"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(
+        (&last["block_reads"], &last["block_loads"]),
+        (&1.into(), &1.into())
+    );
+    let level = &last["source"]["table"]["level"];
+    let loaded = last["block_load_bytes"].as_u64().unwrap();
+    assert!(loaded > 0);
+    // One filter, which excludes nothing, and one block, which was loaded first.
+    let row = format!(
+        "level {level}: table {:06}, 1 segment a value of 3 B 1 1 1 ({loaded} B) ",
+        file(last)
+    );
+    assert!(
+        rows_left.any(|line| line.contains(&row)),
+        "{row} in {shown:?}"
+    );
+
+    // Each run has one key of its own, and the read ends there.
+    for (key, asked) in [("a1", 1), ("a2", 2), ("a3", 3)] {
+        let how = explained(path, key);
+        let steps = tables(&how);
+        assert_eq!(steps.len(), asked, "{how}");
+        let answer = &steps[asked - 1]["answer"];
+        assert_eq!(answer["value"], 3, "{how}");
+    }
 }
