@@ -15,9 +15,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use windrow::backup::{BackupStore, Backups, ByteSource, FolderStore, Purge, StoredObject};
+use windrow::backup::{
+    BackupPhase, BackupProgress, BackupStore, Backups, ByteSource, FolderStore, Purge, StoredObject,
+};
 use windrow::vfs::OsVfs;
-use windrow::{Batch, Db, Error, ErrorKind, Keyspace, Options, Result};
+use windrow::{Batch, Db, Error, ErrorKind, Keyspace, Options, Result, Stats};
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -98,6 +100,163 @@ fn a_second_backup_copies_what_has_changed() {
 
     backups.restore(4, folder.path().join("copy")).unwrap();
     assert!(entries(folder.path().join("copy")) == entries(&own));
+}
+
+/// The bytes of the logs in `folder`.
+fn log_bytes(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let logs = files.filter(|file| file.path().extension().is_some_and(|it| it == "wal"));
+    logs.map(|log| log.metadata().unwrap().len()).sum()
+}
+
+/// The bytes of the manifest of backup `number` in `folder`.
+fn manifest_bytes(folder: &Path, number: u64) -> u64 {
+    let manifest = folder.join(format!("{number:06}.backup"));
+    fs::metadata(manifest).unwrap().len()
+}
+
+/// The most bytes by which flushes and compactions have made tables longer between `before` and `after`.
+fn tables_written(before: &Stats, after: &Stats) -> u64 {
+    let written = |stats: &Stats| {
+        let merged = stats.compaction_bytes_written + stats.consolidation_bytes_written;
+        // An appended segment begins at a multiple of 4096.
+        stats.flush_bytes + merged + stats.append_bytes_written + 4095 * stats.appends
+    };
+    written(after) - written(before)
+}
+
+/// One key of a hundred gets a new value, and all of them are flushed; then everything is compacted. Of the tables, a backup
+/// copies no more than these jobs have written.
+#[test]
+fn a_backup_copies_no_more_than_jobs_have_written_since_the_last_one() {
+    const KEYS: u32 = 50_000;
+    let folder = tempfile::tempdir().unwrap();
+    let (own, store) = (folder.path().join("db"), folder.path().join("backups"));
+    let mut options = options();
+    options.keyspace.memtable_bytes = 1 << 20;
+    let db = Db::open(&own, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    fill(&keyspace, 0..KEYS, 0);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let backups = Backups::open(&store).unwrap();
+    let first = db.backup(&backups).unwrap();
+    let mut before = db.stats();
+
+    fill(&keyspace, (0..KEYS).step_by(100), 1);
+    db.flush().unwrap();
+    let mut written = Vec::new();
+    for number in 2..4 {
+        db.wait_idle().unwrap();
+        let after = db.stats();
+        let made = db.backup(&backups).unwrap();
+        assert_eq!(made.number, number);
+        let of_jobs = tables_written(&before, &after);
+        let others = log_bytes(&own) + manifest_bytes(&store, number);
+        assert!(
+            made.copied_bytes <= of_jobs + others,
+            "{made:?}: {of_jobs} and {others}"
+        );
+        // A key of four bytes and a value of a hundred each.
+        assert!(made.copied_bytes > u64::from(KEYS) / 100 * 104, "{made:?}");
+        written.push(of_jobs);
+        before = after;
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+    }
+    // The flush alone, and then a compaction.
+    assert!(written[0] * 4 < first.bytes, "{written:?} of {first:?}");
+    assert!(written[0] < written[1], "{written:?}");
+    drop(keyspace);
+    db.close().unwrap();
+    for number in [2, 3] {
+        let copy = folder.path().join(format!("copy{number}"));
+        backups.restore(number, &copy).unwrap();
+        assert!(entries(&copy) == entries(&own), "backup {number}");
+    }
+}
+
+/// Checks that no report goes back within its phase, and that each phase ends full. Returns the last report of each.
+fn ends(reports: &[BackupProgress]) -> Vec<BackupProgress> {
+    let mut ends: Vec<BackupProgress> = Vec::new();
+    for report in reports {
+        assert!(report.done <= report.total, "{report:?}");
+        let begins =
+            |last: &BackupProgress| last.phase != report.phase || report.done == 0 && last.done > 0;
+        match ends.last_mut() {
+            Some(last) if !begins(last) => {
+                assert!(
+                    last.done <= report.done && last.total <= report.total,
+                    "{report:?} after {last:?}"
+                );
+                *last = *report;
+            }
+            _ => ends.push(*report),
+        }
+    }
+    for end in &ends {
+        assert_eq!(end.done, end.total, "{end:?}");
+    }
+    ends
+}
+
+#[test]
+fn progress_never_goes_back_and_ends_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, store) = (folder.path().join("db"), folder.path().join("backups"));
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let backups = Backups::open(&store).unwrap().with_progress({
+        let reports = Arc::clone(&reports);
+        move |report| reports.lock().unwrap().push(report)
+    });
+    let take = || {
+        let reports = std::mem::take(&mut *reports.lock().unwrap());
+        assert!(reports.len() > 2, "{reports:?}");
+        ends(&reports)
+    };
+    // The first one reads all bytes twice, to name them and to copy them. The others are of other opens: they compare.
+    let mut made = Vec::new();
+    for number in 1..4 {
+        let db = Db::open(&own, options()).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        fill(&keyspace, 0..8000 / number, number);
+        if number == 1 {
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+        }
+        let report = db.backup(&backups).unwrap();
+        let [end] = take()[..] else {
+            unreachable!("a backup has one phase");
+        };
+        assert_eq!(end.phase, BackupPhase::Copying);
+        let copied = report.copied_bytes - manifest_bytes(&store, report.number);
+        assert!(end.total >= report.bytes + copied, "{end:?} of {report:?}");
+        if number == 1 {
+            assert_eq!(end.total, report.bytes + copied);
+        }
+        made.push(report);
+        drop(keyspace);
+        db.close().unwrap();
+    }
+    let check = backups.verify(None).unwrap();
+    assert!(check.is_sound());
+    let [end] = take()[..] else {
+        unreachable!("a check has one phase");
+    };
+    assert_eq!(
+        (end.phase, end.total),
+        (BackupPhase::Verifying, check.bytes)
+    );
+    for report in made {
+        let copy = folder.path().join(format!("copy{}", report.number));
+        backups.restore(report.number, copy).unwrap();
+        let [end] = take()[..] else {
+            unreachable!("a restore has one phase");
+        };
+        assert_eq!(
+            (end.phase, end.total),
+            (BackupPhase::Restoring, report.bytes)
+        );
+    }
 }
 
 #[test]
