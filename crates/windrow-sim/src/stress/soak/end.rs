@@ -91,7 +91,8 @@ impl Soak<'_> {
         let target = removed(target);
         let store = Backups::open(self.folder.join(backups::ARCHIVE))?;
         let reachable = store.reachable()?;
-        assert!(reachable.unusable.is_empty(), "the archive: {reachable:?}");
+        let is_sound = reachable.unusable.is_empty() && reachable.damage.is_empty();
+        assert!(is_sound, "the archive: {reachable:?}");
         let newest = reachable.states.last().expect("there is an archive");
         let range = newest.sequences.last().expect("there is a state");
         let to = RestoreTo::Sequence(*range.end());
