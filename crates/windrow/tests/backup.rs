@@ -104,7 +104,7 @@ fn a_second_backup_copies_what_has_changed() {
 
 /// The bytes of the logs in `folder`.
 fn log_bytes(folder: &Path) -> u64 {
-    let files = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap());
     let logs = files.filter(|file| file.path().extension().is_some_and(|it| it == "wal"));
     logs.map(|log| log.metadata().unwrap().len()).sum()
 }
