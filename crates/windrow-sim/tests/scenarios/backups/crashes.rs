@@ -1,12 +1,16 @@
 //! The power fails after each operation of a backup, a purge and a restore.
 
-use windrow::backup::{Backups, Purge};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use windrow::backup::{BackupReport, Backups, Purge};
 use windrow::{Db, ErrorKind};
 use windrow_sim::disk::{Event, Image, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 use super::{
-    BACKUPS, RESTORED, backups, contents, files, numbers, open, restored, two_backups, write,
+    BACKUPS, RESTORED, backups, contents, files, numbers, open, restored, stored_bytes,
+    two_backups, write,
 };
 use crate::common::{Entries, FOLDER, check_sound, observe};
 
@@ -126,6 +130,64 @@ fn what_a_backup_holds_its_database_does_not_lose() {
     assert!(with > 5, "{with}");
 }
 
+/// The bytes of pieces that `made` has copied.
+fn piece_bytes(disk: &SimDisk, made: &BackupReport) -> u64 {
+    let manifest = Path::new(BACKUPS).join(format!("{:06}.backup", made.number));
+    made.copied_bytes - disk.image().read(&manifest).unwrap().len() as u64
+}
+
+/// No object that a crash has left is put again.
+#[test]
+fn a_backup_after_a_crash_copies_nothing_again() {
+    let start = start();
+    write(&start.db, 200..300, 0);
+    start.db.flush().unwrap();
+    start.db.wait_idle().unwrap();
+    let objects = |disk: &SimDisk| {
+        files(disk, BACKUPS)
+            .into_iter()
+            .collect::<BTreeSet<PathBuf>>()
+    };
+    let known = objects(&start.disk);
+    let mut made = None;
+    let first = steps(&start.disk, || {
+        made = Some(start.db.backup(&start.backups).unwrap());
+    });
+    let whole = piece_bytes(&start.disk, &made.unwrap());
+    let (mut least, mut left) = (whole, 0);
+    for (event, image) in &first {
+        for policy in [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll] {
+            let disk = SimDisk::from_image(image.crash(policy));
+            let runtime = SteppedRuntime::new(2);
+            let backups = backups(&disk, &runtime).unwrap();
+            if numbers(&backups) != [1, 2] {
+                continue;
+            }
+            let durable = objects(&disk);
+            left += durable.difference(&known).count();
+            let before = stored_bytes(&disk);
+            let db = open(&disk, &runtime, FOLDER).unwrap();
+            let mut made = None;
+            let second = steps(&disk, || made = Some(db.backup(&backups).unwrap()));
+            let made = made.unwrap();
+            let is_put = |event: &Event| {
+                event.kind == OperationKind::Create && event.path.starts_with(BACKUPS)
+            };
+            for (put, _) in second.iter().filter(|(event, _)| is_put(event)) {
+                // An object has another ending until it is complete.
+                let object = put.path.with_extension("");
+                let name = object.display();
+                assert!(!durable.contains(&object), "{name} after {event:?}");
+            }
+            assert_eq!(made.copied_bytes, stored_bytes(&disk) - before);
+            least = least.min(piece_bytes(&disk, &made));
+            assert_eq!(restored(&disk, &backups, made.number), contents(&db));
+        }
+    }
+    // Most of it was there after the last crashes.
+    assert!(left > 10 && least * 2 < whole, "{left}, {least} of {whole}");
+}
+
 /// A process ends after it has renamed an object. The next one finds the object, which is not durable yet.
 #[test]
 fn what_an_ended_process_has_left_is_durable_before_a_backup_relies_on_it() {
@@ -240,7 +302,7 @@ fn a_crash_leaves_all_of_a_restored_database_or_none_that_opens() {
                         matches!(kind, ErrorKind::NotFound | ErrorKind::Corruption),
                         "{error}"
                     );
-                    let current = std::path::Path::new(RESTORED).join("CURRENT");
+                    let current = Path::new(RESTORED).join("CURRENT");
                     assert!(disk.image().read(&current).is_err(), "{error}");
                 }
             }
