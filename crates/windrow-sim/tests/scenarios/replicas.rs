@@ -1,9 +1,11 @@
 //! The copy of the example `replica` becomes equal to its source again after a crash of either or both, wherever that was.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
-use windrow::{Batch, Db, ErrorKind, Keyspace, Result};
+use windrow::{Batch, Change, Db, ErrorKind, Keyspace, Result};
 use windrow_sim::disk::Image;
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -121,6 +123,55 @@ fn a_copy_becomes_equal_after_a_crash_of_either() {
             check_sound(&source);
         }
     }
+}
+
+/// Every change but tables that were added, which no change has.
+#[test]
+fn a_change_that_is_applied_again_changes_nothing() {
+    let disks = [SimDisk::new(), SimDisk::new()];
+    let (source, copy) = (open(&disks[0]), open(&disks[1]));
+    let keyspace = source.keyspace("k").unwrap();
+    catch_up(&source, &copy).unwrap();
+    for round in 0..5 {
+        write(&source, &keyspace, round).unwrap();
+    }
+    let mut feed = source.consumer(CONSUMER).unwrap().changes().unwrap();
+    let mut changes = Vec::new();
+    while let Some(change) = feed.next(Duration::ZERO).unwrap() {
+        changes.push(change);
+    }
+    let kinds: [fn(&Change) -> bool; 4] = [
+        |it| matches!(it, Change::Batch(_)),
+        |it| matches!(it, Change::KeyspaceCreated { .. }),
+        |it| matches!(it, Change::KeyspaceDropped { .. }),
+        |it| matches!(it, Change::KeyspaceRenamed { .. }),
+    ];
+    for is_kind in kinds {
+        assert!(changes.iter().any(is_kind));
+    }
+
+    let replica = Replica::new(copy.clone()).unwrap();
+    let state = || {
+        let names = copy.keyspace_names().into_iter();
+        let contents = names.map(|name| {
+            let all = entries(&copy.keyspace(&name).unwrap());
+            (name, all)
+        });
+        contents.collect::<BTreeMap<_, _>>()
+    };
+    for (at, change) in changes.iter().enumerate() {
+        let before = state();
+        replica.apply(change).unwrap();
+        let once = state();
+        assert!(once != before, "{change:?}");
+        // The newest one, and all before it: an older write must not come back.
+        replica.apply(change).unwrap();
+        for older in &changes[..at] {
+            replica.apply(older).unwrap();
+        }
+        assert_eq!(state(), once, "{change:?}");
+    }
+    check_equal(&source, &copy, "after all changes");
 }
 
 /// A source whose consumer has fallen behind, and its copy.
