@@ -1,7 +1,7 @@
 //! Events and jobs for the crate `tracing`, with the target `windrow`.
 //!
 //! An event has the fields of [`Event::fields`]; a time is in seconds. Each job and each open is a span, and what happens in
-//! it is within that span.
+//! it is within that span. The failure of a job comes after it.
 //!
 //! Concurrency: a span is entered on the thread of its job.
 
@@ -31,9 +31,9 @@ macro_rules! emit {
     }};
     ($level:expr, $event:expr) => {
         emit!($level, $event,
-            texts: keyspace purpose job cause consumer error,
+            texts: keyspace purpose job cause consumer error file damage,
             numbers: level files entries entries_dropped entries_judged entries_changed values_dropped
-                logs log_bytes bytes bytes_read bytes_written bytes_appended)
+                logs log_bytes bytes bytes_read bytes_written bytes_appended backup last_sequence)
     };
 }
 
