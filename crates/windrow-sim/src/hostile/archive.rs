@@ -4,6 +4,8 @@
 use super::bytes::{change, number, put_prefixed, put_varint, take, take_prefixed, take_varint};
 use super::choices::Choices;
 use super::forge::Files;
+#[cfg(test)]
+use super::logs::Record;
 use super::logs::{change_edit, read_edit, write_edit};
 use super::store::{
     Piece, change_binding, change_pieces, forge_store, put_object, put_pieces, take_pieces,
@@ -117,6 +119,26 @@ impl Stretch {
     }
 }
 
+/// Changes the edits of all items of all stretches of `store`.
+#[cfg(test)]
+pub(super) fn change_each_edit(store: &mut Files, mut edit: impl FnMut(&mut Vec<Record>)) {
+    let names = store.keys().filter(|name| name.ends_with(".archive"));
+    let names: Vec<String> = names.cloned().collect();
+    for name in names {
+        let Some(mut stretch) = Stretch::read(&store[&name]) else {
+            continue;
+        };
+        let mut items = stretch.items(store).unwrap_or_default();
+        for item in items.iter_mut().filter(|item| item.kind != BATCH) {
+            let mut records = read_edit(&item.body).unwrap_or_default();
+            edit(&mut records);
+            item.body = write_edit(&records);
+        }
+        stretch.put_items(&items, store);
+        store.insert(name, sealed(stretch.write()));
+    }
+}
+
 /// Forges backups and stretches of `store`. `keys` are those of the database.
 pub(super) fn forge_archive(store: &mut Files, keys: &[Vec<u8>], choices: &mut Choices<'_>) {
     for _ in 0..=choices.below(3) {
@@ -157,13 +179,18 @@ fn forge_stretch(store: &mut Files, choices: &mut Choices<'_>) {
     if choices.is_one_in(8) {
         change(&mut bytes, choices);
     }
-    let sum = xxh3_64(&bytes);
-    bytes.extend_from_slice(&sum.to_le_bytes());
     // Its old description may stay beside it.
     if !choices.is_one_in(8) {
         store.remove(name);
     }
-    store.insert(stretch.name(), bytes);
+    store.insert(stretch.name(), sealed(bytes));
+}
+
+/// A description with its checksum.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = xxh3_64(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
 }
 
 /// Changes an item, or which items there are.

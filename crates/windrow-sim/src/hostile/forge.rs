@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 /// The tags of records that the forgery knows.
 pub(super) mod tag {
+    #[cfg(test)]
+    pub(in crate::hostile) const CREATE_KEYSPACE: u64 = 3;
     pub(super) const ADD_FILE: u64 = 4;
     #[cfg(test)]
     pub(in crate::hostile) const FLUSHED: u64 = 7;

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use windrow::backup::{Backups, FolderStore, Purge, RestoreTo};
+use windrow::backup::{Backups, FolderStore, Purge, Reachable, RestoreTo};
 use windrow::inspect;
 use windrow::vfs::Vfs as _;
 use windrow::{
@@ -140,14 +140,14 @@ fn try_write<T>(outcome: Result<T>) {
 }
 
 /// A disk with a hostile folder.
-struct Place {
+pub(super) struct Place {
     disk: SimDisk,
     runtime: SteppedRuntime,
     bytes: u64,
 }
 
 impl Place {
-    fn new(folder: &str, files: &Files, moment: Duration) -> Self {
+    pub(super) fn new(folder: &str, files: &Files, moment: Duration) -> Self {
         let disk = SimDisk::new();
         let bytes = files.values().map(|content| content.len() as u64).sum();
         let runtime = SteppedRuntime::new(1);
@@ -176,7 +176,7 @@ impl Place {
     }
 
     /// The folder of backups.
-    fn backups(&self) -> Backups {
+    pub(super) fn backups(&self) -> Backups {
         let vfs = Arc::new(self.disk.clone());
         let folder = FolderStore::open(Arc::<SimDisk>::clone(&vfs), BACKUPS);
         let backups = Backups::new(Arc::new(folder.expect("the folder exists")));
@@ -382,6 +382,12 @@ fn use_restored(place: &Place, original: &Original, is_restored: bool) {
     }
 }
 
+/// The last state of each range that can be reached.
+pub(super) fn ends(reachable: &Reachable) -> Vec<u64> {
+    let states = reachable.states.iter().flat_map(|it| &it.sequences);
+    states.map(|sequences| *sequences.end()).collect()
+}
+
 /// Lists, checks, shows and restores the states of a forged archive, and goes on with it.
 fn archive(bytes: &[u8]) -> Seen {
     let mut choices = Choices::new(bytes);
@@ -400,9 +406,7 @@ fn archive(bytes: &[u8]) -> Seen {
         }
     }
     let reachable = accepted(backups.reachable());
-    let states = reachable.map_or(Vec::new(), |reachable| reachable.states);
-    let ends = states.iter().flat_map(|states| &states.sequences);
-    let ends: Vec<u64> = ends.map(|sequences| *sequences.end()).collect();
+    let ends = reachable.map_or(Vec::new(), |reachable| ends(&reachable));
     let to = match choices.below(4) {
         0 => RestoreTo::Time(SystemTime::UNIX_EPOCH + original.moment),
         1 => RestoreTo::Sequence(number(&mut choices)),

@@ -1,15 +1,18 @@
 //! Files that somebody has made for one purpose.
 
-use super::bytes::put_varint;
-use super::corpus::files_of;
+use super::archive::change_each_edit;
+use super::bytes::{put_varint, take_varint};
+use super::corpus::{BACKUPS, archived_originals, files_of};
 use super::forge::{Files, Forgery, tag};
 use super::logs::Log;
+use super::targets::{Place, ends};
 use super::units::{UnitKind, table_units};
 use crate::disk::{OperationKind, SimDisk};
 use crate::session::FOLDER;
 use crate::{SteppedRuntime, unobserved};
 use std::path::Path;
 use std::sync::Arc;
+use windrow::backup::RestoreTo;
 use windrow::operators::Append;
 use windrow::{Db, Durability, ErrorKind, Options, Result};
 
@@ -208,6 +211,37 @@ fn operands_with_the_number_of_no_write_end_a_chain() {
         let keyspace = db.keyspace("k").unwrap();
         assert_eq!(keyspace.get("key").unwrap().as_deref(), Some(folded));
     }
+}
+
+/// Otherwise the new database was poisoned, as after a failed write, and the archive not called damaged.
+#[test]
+fn a_keyspace_of_an_archive_that_is_not_newer_than_others_is_damage() {
+    let original = &archived_originals()[0];
+    let mut refused = 0;
+    for id in 0..6 {
+        let mut store = original.backups.clone();
+        change_each_edit(&mut store, |records| {
+            for record in records {
+                if record.tag == tag::CREATE_KEYSPACE {
+                    let mut rest = &record.body[..];
+                    take_varint(&mut rest).unwrap();
+                    let mut body = Vec::new();
+                    put_varint(&mut body, id);
+                    body.extend_from_slice(rest);
+                    record.body = body;
+                }
+            }
+        });
+        let backups = || Place::new(BACKUPS, &store, original.moment).backups();
+        for end in ends(&backups().reachable().unwrap()) {
+            let restored = backups().restore_to(RestoreTo::Sequence(end), None, "/data/new");
+            if let Err(error) = restored {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+                refused += u32::from(error.to_string().contains("not newer than"));
+            }
+        }
+    }
+    assert!(refused > 0);
 }
 
 /// The offset in a data block of its base.

@@ -257,6 +257,9 @@ impl Engine {
             if keyspaces.iter().any(|it| it.id() == id) {
                 continue;
             }
+            // A commit of what contradicts the manifest would poison the database, as a failed write does.
+            let mut after = self.catalog.with_state(ManifestState::clone);
+            after.apply(&defined).map_err(contradiction)?;
             let (options, memory) = (&self.options, &self.memory);
             let core = build_keyspace(id, keyspace, Version::default(), options, memory)?;
             let mut all = Vec::clone(&keyspaces);
