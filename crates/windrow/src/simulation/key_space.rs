@@ -175,19 +175,6 @@ impl KeySpace {
         covered(range_deletes, places)
     }
 
-    /// Puts these writes over `live`, the masses of all that is stored, and drops what hides nothing at the time `now`.
-    pub(super) fn overwrite(&self, live: &mut Vec<Mass>, written: &Written, now: f64) {
-        let covered = self.covered(written.range_deletes);
-        live.resize(self.classes.len(), Mass::default());
-        let newest = self.written(Span::ALL, written);
-        for ((live, mut mass), class) in live.iter_mut().zip(newest.masses).zip(&self.classes) {
-            mass.put_over(*live, class.keys, covered, 0.0);
-            mass.expire(now);
-            mass.end_below(class.keys);
-            *live = mass;
-        }
-    }
-
     /// The entries of each class in a segment that have a value.
     pub(super) fn values(&self, segment: &Segment) -> Vec<f64> {
         let width = segment.span.width();

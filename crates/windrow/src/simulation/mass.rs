@@ -132,6 +132,12 @@ impl Mass {
         }
     }
 
+    /// The part of the entries below it that is left, over `keys` keys. Its range tombstones cover the part `covered` of
+    /// them.
+    pub(super) fn kept(&self, keys: f64, covered: f64) -> f64 {
+        (-self.draws / keys).exp() * (1.0 - covered)
+    }
+
     /// Puts `older` below it, over `keys` keys. Its own range tombstones cover the part `covered` of the keys, and those of
     /// `older` the part `covered_below`.
     pub(super) fn put_over(&mut self, older: Self, keys: f64, covered: f64, covered_below: f64) {

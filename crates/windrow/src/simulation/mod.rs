@@ -14,6 +14,7 @@ mod formula;
 mod key_space;
 mod large;
 mod lifetimes;
+mod live;
 mod load;
 mod mass;
 mod merge;

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::key_space::Span;
+use super::live::LiveKeys;
 use super::load::{KeyDistribution, Load};
-use super::mass::{Mass, Written};
+use super::mass::Written;
 use super::outcome::{LevelShape, Outcome, Sample, Spread, at, max_of_each};
 use super::tree::Tree;
 use crate::policy::{Tree as _, bounded_capacities, segment_limits, values_behind_max, whole};
@@ -94,8 +95,8 @@ pub(super) struct Run<'a> {
     pub(super) tree: Tree<'a>,
     pub(super) written: u64,
     flushes: u64,
-    /// All that is stored, as if it were in one segment.
-    live: Vec<Mass>,
+    /// The live keys of each class.
+    live: Vec<LiveKeys>,
     next_sample: u64,
     next_observation: u64,
     observations: Observations,
@@ -107,12 +108,13 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub(super) fn new(load: &'a Load) -> Self {
+        let tree = Tree::new(load);
         Self {
             load,
-            tree: Tree::new(load),
+            live: vec![LiveKeys::new(); tree.key_space.classes.len()],
+            tree,
             written: 0,
             flushes: 0,
-            live: Vec::new(),
             next_sample: whole(load.options.memtable_bytes as f64 / load.entry_bytes()),
             next_observation: 0,
             observations: Observations::default(),
@@ -198,11 +200,9 @@ impl<'a> Run<'a> {
     fn flush(&mut self, span: Span, writes: u64, is_insert: bool) {
         let load = self.load;
         let written = self.next(writes, is_insert);
-        let now = self.written + writes;
-        self.tree.set_time(now as f64);
-        self.tree
-            .key_space
-            .overwrite(&mut self.live, &written, now as f64);
+        let now = (self.written + writes) as f64;
+        self.tree.set_time(now);
+        self.note_live(&written, now);
         let classes = &self.tree.classes;
         let ranges = written.range_deletes * classes.range_delete();
         let separated = load.entry_bytes() - classes.in_table();
@@ -235,6 +235,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Puts these writes over the live keys, at the time `now`.
+    fn note_live(&mut self, written: &Written, now: f64) {
+        let key_space = &self.tree.key_space;
+        let covered = key_space.covered(written.range_deletes);
+        let newest = key_space.written(Span::ALL, written);
+        let classes = key_space.classes.iter().zip(newest.masses);
+        for (live, (class, mass)) in self.live.iter_mut().zip(classes) {
+            live.put(mass, class.keys, covered, now);
+        }
+    }
+
     fn observe(&mut self) {
         let (_, false_positive_reads) = self.tree.filters();
         self.observations.note(Observation {
@@ -249,9 +260,7 @@ impl<'a> Run<'a> {
 
     /// All live keys.
     fn live(&self) -> f64 {
-        let classes = self.tree.key_space.classes.iter();
-        let live = self.live.iter().zip(classes);
-        live.map(|(mass, class)| mass.entries(class.keys)).sum()
+        self.live.iter().map(|live| live.keys).sum()
     }
 
     fn sample(&mut self) {
@@ -290,7 +299,7 @@ impl<'a> Run<'a> {
             effective_last: summary.effective_last_level(tree.options.size_ratio),
             levels: (0..=depth).map(shape).collect(),
             io_stats: tree.io_stats.clone(),
-            live_bytes: whole(self.live() * self.load.entry_bytes()),
+            live_bytes: whole((self.live() * self.load.entry_bytes()).round()),
             values: tree.values.space(),
             space_amplification: self.space_amplification(),
             runs_per_seek: runs.iter().sum(),

@@ -1,5 +1,7 @@
 //! Merges, range deletes and values that expire.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// Merges alone never add a key, and operands are small beside the values that they leave.
@@ -101,4 +103,81 @@ fn files_of_expired_values_go_without_being_read() {
     let bytes: u64 = last.levels.iter().map(|level| level.bytes).sum();
     assert!(bytes < 30 * MIB, "{bytes}");
     assert!(last.io_stats.write_amplification() < 2.3);
+}
+
+/// A reproducible random sequence (`SplitMix64`).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end
+    }
+
+    /// Whether something happens that does so in this part of all cases.
+    fn is_one_of(&mut self, part: f64) -> bool {
+        (self.below(1000) as f64) < part * 1000.0
+    }
+}
+
+/// Makes the writes of `load` in so many random orders. Returns how many keys are live at each of `samples`, on average.
+fn counted_live(load: &Load, samples: &[Sample], rounds: u32) -> Vec<f64> {
+    let mut random = Random(1);
+    let mut counts = vec![0; samples.len()];
+    for _ in 0..rounds {
+        // After how many writes the value of each key is gone.
+        let mut ends = BTreeMap::new();
+        let mut next = samples.iter().zip(&mut counts).peekable();
+        for now in 1..=load.writes() {
+            let is_insert = now <= load.inserts;
+            let key = if is_insert {
+                now - 1
+            } else {
+                random.below(load.keys)
+            };
+            let end = if !is_insert && random.is_one_of(load.deletes) {
+                0
+            } else if random.is_one_of(load.expiring) {
+                now + load.time_to_live
+            } else {
+                u64::MAX
+            };
+            ends.insert(key, end);
+            while let Some((_, count)) = next.next_if(|(sample, _)| sample.writes == now) {
+                *count += ends.values().filter(|&&end| end > now).count();
+            }
+        }
+    }
+    let mean = |count: usize| count as f64 / f64::from(rounds);
+    counts.into_iter().map(mean).collect()
+}
+
+/// All values of the first load expire, and nearly all of its draws delete.
+#[test]
+fn live_keys_are_those_of_a_count_key_by_key() {
+    const ROUNDS: u32 = 100;
+    for (deletes, expiring, time_to_live) in [(0.95, 1.0, 300), (0.3, 0.8, 500)] {
+        let options = KeyspaceOptions {
+            memtable_bytes: 4 << 10,
+            ..small(Preset::Balanced)
+        };
+        let mut load = Load::inserts(400 * 116, options).overwritten(4.0);
+        load.deletes = deletes;
+        (load.expiring, load.time_to_live) = (expiring, time_to_live);
+        let samples = run(&load).0.samples;
+        let counts = counted_live(&load, &samples, ROUNDS);
+        for (sample, counted) in samples.iter().zip(counts) {
+            let live = sample.live_bytes as f64 / load.entry_bytes();
+            // Each key is live or not, by chance.
+            let deviation = (live * (1.0 - live / load.keys as f64).max(0.0)).sqrt();
+            let most = 4.0 * deviation / f64::from(ROUNDS).sqrt() + 0.1;
+            assert!(
+                (live - counted).abs() < most,
+                "{live:.2} of {counted:.2} after {} writes",
+                sample.writes
+            );
+        }
+    }
 }
