@@ -196,6 +196,10 @@ impl Histogram {
     }
 }
 
+/// A step of a cursor takes a tenth of a get or less, and to time one takes as much as for a get. So of the moves of cursors
+/// only one of this many times as many is timed, unless all are.
+const MOVES: u64 = 4;
+
 /// The counters of turns in [`Latencies`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sampled {
@@ -215,12 +219,15 @@ pub(crate) struct Latencies {
     interval: u64,
     /// A number without these bits is that of an operation to time.
     mask: u64,
+    /// The same as `interval` for moves of cursors.
+    moves_interval: u64,
     turns: Striped<2>,
     histograms: Box<[Histogram]>,
 }
 
 impl Latencies {
-    /// Times one of `interval` short operations, rounded up to a power of two; nothing at all if it is 0.
+    /// Times one of `interval` short operations, rounded up to a power of two, and fewer moves of cursors; nothing at all if
+    /// it is 0.
     pub(crate) fn new(runtime: &Arc<dyn Runtime>, interval: u32) -> Self {
         let is_on = interval > 0;
         let histograms = Operation::ALL.iter().filter(|_| is_on);
@@ -233,6 +240,10 @@ impl Latencies {
             runtime: Arc::clone(runtime),
             interval,
             mask: interval.wrapping_sub(1),
+            moves_interval: match interval {
+                0 | 1 => interval,
+                some => some * MOVES,
+            },
             turns: Striped::new(),
             histograms: histograms.collect(),
         }
@@ -267,18 +278,18 @@ impl Latencies {
     }
 
     /// Takes the next turn of cursors: this cursor times its move of this number first, counted from 1, and then each
-    /// after [`interval`](Self::interval) others. 0 for never.
+    /// after [`moves_interval`](Self::moves_interval) others. 0 for never.
     pub(crate) fn first_timed_move(&self) -> u32 {
-        if self.interval == 0 {
+        if self.moves_interval == 0 {
             return 0;
         }
-        let number = self.turns.next(Sampled::Cursor as usize) & self.mask;
+        let number = self.turns.next(Sampled::Cursor as usize) & (self.moves_interval - 1);
         u32::try_from(number).map_or(0, |number| number + 1)
     }
 
-    /// One of so many short operations is timed.
-    pub(crate) fn interval(&self) -> u32 {
-        u32::try_from(self.interval).unwrap_or(u32::MAX)
+    /// One of so many moves of a cursor is timed.
+    pub(crate) fn moves_interval(&self) -> u32 {
+        u32::try_from(self.moves_interval).unwrap_or(u32::MAX)
     }
 
     #[cold]
@@ -352,8 +363,11 @@ mod tests {
         let latencies = Latencies::new(&runtime, 5);
         let timed = (0..32).filter(|_| latencies.begin(Sampled::Commit).is_some());
         assert_eq!(timed.count(), 4);
-        let firsts: Vec<u32> = (0..16).map(|_| latencies.first_timed_move()).collect();
-        assert_eq!(firsts, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(latencies.moves_interval(), 32);
+        let firsts: Vec<u32> = (0..64).map(|_| latencies.first_timed_move()).collect();
+        assert!(firsts.iter().copied().eq((1..=32).chain(1..=32)));
+        let all = Latencies::new(&runtime, 1);
+        assert_eq!((all.first_timed_move(), all.moves_interval()), (1, 1));
         latencies.note(Operation::Flush, Duration::from_secs(1));
         let stats = latencies.stats();
         assert_eq!(stats.len(), 1);

@@ -104,8 +104,8 @@ pub struct Options {
     /// Default a second; zero for never. It takes at most a hundredth of the time of one thread, and with one of the
     /// `background_threads` it waits for the end of a job.
     pub status_interval: Duration,
-    /// One of so many gets, commits, seeks and steps of cursors is timed, rounded up to a power of two. Default 128; 0 for
-    /// no latencies at all. Flushes, compactions, garbage collections, syncs and stalls are all timed.
+    /// One of so many gets and commits is timed, rounded up to a power of two, and one of four times as many seeks and steps
+    /// of cursors; all of them if it is 1. Default 128; 0 for no latencies at all. Flushes, compactions, garbage collections, syncs and stalls are all timed.
     pub latency_interval: u32,
     /// Options of keyspaces that are created without their own. Existing keyspaces keep theirs.
     pub keyspace: KeyspaceOptions,

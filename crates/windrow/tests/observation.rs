@@ -292,8 +292,8 @@ fn operations_are_timed() {
     assert_eq!(timed(Operation::Get), 320 / 16);
     assert_eq!(timed(Operation::Commit), 2000 / 16);
     // 16 scans over 100 entries, and one of them is the turn of the last cursor.
-    assert_eq!(timed(Operation::Seek), 320 / 16 + 1);
-    assert_eq!(timed(Operation::Next), 16 * 100 / 16);
+    assert_eq!(timed(Operation::Seek), 320 / 64 + 1);
+    assert_eq!(timed(Operation::Next), 16 * 100 / 64);
     assert_eq!(timed(Operation::Flush), stats.flushes);
     assert_eq!(timed(Operation::Compaction), stats.compactions);
     assert_eq!(timed(Operation::Sync), stats.wal_syncs);

@@ -168,7 +168,7 @@ impl<C: Sibling + Striding> EntryCursor<C> {
             }
         }
         let latencies = self.timing.as_ref().map(|timing| &timing.latencies);
-        let interval = latencies.map_or(u32::MAX, |latencies| latencies.interval());
+        let interval = latencies.map_or(u32::MAX, |latencies| latencies.moves_interval());
         self.until_pause.set(interval);
         let start = latencies.map(|latencies| latencies.now());
         let found = self.visible.next();
@@ -307,7 +307,7 @@ impl Timing {
         if self.until_seek > 0 {
             return None;
         }
-        self.until_seek = self.latencies.interval();
+        self.until_seek = self.latencies.moves_interval();
         Some(self.latencies.now())
     }
 }
