@@ -26,7 +26,7 @@ const READERS: [&str; 2] = ["llvm-addr2line", "addr2line"];
 /// Counts of instructions by program or library, and address, each with its function.
 type Counts = HashMap<(String, u64), (String, i64)>;
 
-/// What callgrind must be told, so that each line says all.
+/// Arguments of callgrind with which each line of its output says all.
 pub(crate) const FORM: [&str; 3] = [
     "--dump-instr=yes",
     "--compress-pos=no",

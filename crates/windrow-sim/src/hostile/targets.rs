@@ -400,8 +400,9 @@ fn archive(bytes: &[u8]) -> Seen {
     accepted(backups.list());
     accepted(backups.verify(None));
     for (name, content) in &store {
-        if !name.ends_with(".piece") && original.backups.get(name) != Some(content) {
-            let path = Path::new(BACKUPS).join(name);
+        let path = Path::new(BACKUPS).join(name);
+        let is_piece = path.extension().is_some_and(|it| it == "piece");
+        if !is_piece && original.backups.get(name) != Some(content) {
             accepted(inspect::dump(&place.disk, &path, &mut io::sink()));
         }
     }
