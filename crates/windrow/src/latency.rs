@@ -1,6 +1,6 @@
 //! Layer 2: how long operations take.
 //!
-//! Short operations are too many to time all: two looks at the clock would cost a get a tenth. So the engine times one of [`Options::latency_interval`](crate::Options::latency_interval) of them. Long ones are all timed.
+//! Short operations are too many to time all: two looks at the clock would cost a get a tenth. So the engine times one of [`Options::latency_interval`](crate::Options::latency_interval) of them, and fewer moves of cursors. Long ones are all timed.
 //! The counts of a histogram are atomic and shared: so few operations reach it that threads do not contend. Known crates
 //! for histograms take a lock or a queue for that.
 //!
@@ -242,7 +242,7 @@ impl Latencies {
             mask: interval.wrapping_sub(1),
             moves_interval: match interval {
                 0 | 1 => interval,
-                some => some * MOVES,
+                some => (some * MOVES).min(1 << 30),
             },
             turns: Striped::new(),
             histograms: histograms.collect(),

@@ -119,15 +119,14 @@ impl Stretch {
     }
 }
 
-/// Changes the edits of all items of all stretches of `store`.
+/// Changes the edits of all items of all stretches of `store`, in their order.
 #[cfg(test)]
 pub(super) fn change_each_edit(store: &mut Files, mut edit: impl FnMut(&mut Vec<Record>)) {
-    let names = store.keys().filter(|name| name.ends_with(".archive"));
-    let names: Vec<String> = names.cloned().collect();
-    for name in names {
-        let Some(mut stretch) = Stretch::read(&store[&name]) else {
-            continue;
-        };
+    let objects = store.iter().filter(|(name, _)| name.ends_with(".archive"));
+    let stretches = objects.filter_map(|(_, bytes)| Stretch::read(bytes));
+    let mut stretches: Vec<Stretch> = stretches.collect();
+    stretches.sort_by_key(|stretch| stretch.first);
+    for mut stretch in stretches {
         let mut items = stretch.items(store).unwrap_or_default();
         for item in items.iter_mut().filter(|item| item.kind != BATCH) {
             let mut records = read_edit(&item.body).unwrap_or_default();
@@ -135,7 +134,7 @@ pub(super) fn change_each_edit(store: &mut Files, mut edit: impl FnMut(&mut Vec<
             item.body = write_edit(&records);
         }
         stretch.put_items(&items, store);
-        store.insert(name, sealed(stretch.write()));
+        store.insert(stretch.name(), sealed(stretch.write()));
     }
 }
 

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 
 /// The tags of records that the forgery knows.
 pub(super) mod tag {
+    /// What makes a keyspace: its creation, its options, and its merge operator.
     #[cfg(test)]
-    pub(in crate::hostile) const CREATE_KEYSPACE: u64 = 3;
+    pub(in crate::hostile) const OF_KEYSPACE: [u64; 3] = [3, 14, 28];
     pub(super) const ADD_FILE: u64 = 4;
     #[cfg(test)]
     pub(in crate::hostile) const FLUSHED: u64 = 7;

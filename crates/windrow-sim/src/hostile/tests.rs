@@ -216,20 +216,21 @@ fn operands_with_the_number_of_no_write_end_a_chain() {
 /// Otherwise the new database was poisoned, as after a failed write, and the archive not called damaged.
 #[test]
 fn a_keyspace_of_an_archive_that_is_not_newer_than_others_is_damage() {
-    let original = &archived_originals()[0];
     let mut refused = 0;
-    for id in 0..6 {
+    for original in archived_originals() {
         let mut store = original.backups.clone();
+        // Each keyspace has a smaller number than the one before.
+        let mut ids = (1..1000).rev();
         change_each_edit(&mut store, |records| {
-            for record in records {
-                if record.tag == tag::CREATE_KEYSPACE {
-                    let mut rest = &record.body[..];
-                    take_varint(&mut rest).unwrap();
-                    let mut body = Vec::new();
-                    put_varint(&mut body, id);
-                    body.extend_from_slice(rest);
-                    record.body = body;
-                }
+            let id = ids.next().unwrap();
+            let own = records.iter_mut();
+            for record in own.filter(|record| tag::OF_KEYSPACE.contains(&record.tag)) {
+                let mut rest = &record.body[..];
+                take_varint(&mut rest).unwrap();
+                let mut body = Vec::new();
+                put_varint(&mut body, id);
+                body.extend_from_slice(rest);
+                record.body = body;
             }
         });
         let backups = || Place::new(BACKUPS, &store, original.moment).backups();

@@ -429,6 +429,37 @@ fn prepared_transactions_are_prepared_as_they_were() {
     }
 }
 
+/// A preparation that fails has created the keyspace of prepared transactions. So that can be older than a keyspace whose
+/// creation is in the log before the first write to it.
+#[test]
+fn a_keyspace_may_come_between_a_failed_preparation_and_the_next() {
+    let Start {
+        disk, db, backups, ..
+    } = start();
+    let main = db.keyspace("main").unwrap();
+    main.insert("key", "read").unwrap();
+    db.archive(&backups).unwrap();
+    let transaction = db.transaction();
+    transaction.get(&main, "key").unwrap();
+    transaction.insert(&main, "other", "failed").unwrap();
+    main.insert("key", "changed").unwrap();
+    assert_eq!(kind(transaction.prepare("failed")), ErrorKind::Conflict);
+    let later = db.keyspace("later").unwrap();
+    later.insert("key", "in between").unwrap();
+    let transaction = db.transaction();
+    transaction.insert(&main, "other", "prepared").unwrap();
+    transaction.prepare("prepared").unwrap();
+    let (newest, expected) = (sequence(&db), contents(&db));
+    db.archive(&backups).unwrap();
+    backups
+        .restore_to(RestoreTo::Sequence(newest), Some(1), RESTORED)
+        .unwrap();
+    let copy = open(&disk, &SteppedRuntime::new(5), RESTORED).unwrap();
+    assert_eq!(copy.prepared_transactions(), ["prepared"]);
+    assert_eq!(contents(&copy), expected);
+    check_sound(&copy);
+}
+
 #[test]
 fn a_purge_keeps_the_changes_behind_each_backup_that_stays() {
     let Start {

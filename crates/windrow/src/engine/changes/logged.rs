@@ -25,7 +25,8 @@ pub(in crate::engine) struct Logged {
     pub(in crate::engine) body: LoggedBody,
     /// The dropped keyspaces of which something is missing here.
     pub(in crate::engine) left_out: Vec<KeyspaceId>,
-    /// What the keyspace of prepared transactions is, if the record writes to it.
+    /// What the keyspace of prepared transactions is, if the record writes to it, or creates a keyspace with a larger
+    /// number: whoever applies the records creates keyspaces in the order of their numbers.
     pub(in crate::engine) prepared: Option<Edit>,
 }
 
@@ -78,6 +79,8 @@ impl Engine {
         batch::put_count(&mut payload, reader.remaining());
         let keyspaces = self.keyspaces.load_full();
         let prepared = keyspaces.iter().find(|it| *it.name() == PREPARED_KEYSPACE);
+        let define = |id| self.catalog.with_state(|state| definition(state, id));
+        let define = |id| define(id).map(|records| Edit { records });
         while let Some(entry) = reader.next().map_err(in_file)? {
             if let Some(what) = batch::numbered(&entry) {
                 if record.first < record.last {
@@ -85,6 +88,11 @@ impl Engine {
                     continue;
                 }
                 if let Some(event) = look.changes.events.get(&entry.sequence) {
+                    if let ChangeEvent::Created { keyspace, .. } = event
+                        && let Some(prepared) = prepared.filter(|it| it.id() < *keyspace)
+                    {
+                        logged.prepared = define(prepared.id());
+                    }
                     self.describe(entry.sequence, event, &mut logged);
                 }
                 return Ok(logged);
@@ -106,9 +114,7 @@ impl Engine {
             if logged.prepared.is_none()
                 && let Some(prepared) = prepared.filter(|it| it.id() == entry.keyspace)
             {
-                let id = prepared.id();
-                let records = self.catalog.with_state(|state| definition(state, id));
-                logged.prepared = records.map(|records| Edit { records });
+                logged.prepared = define(prepared.id());
             }
         }
         logged.body = LoggedBody::Batch(payload);
